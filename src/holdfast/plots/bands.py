@@ -1,6 +1,6 @@
 """Curves with quantile bands over seeds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,9 @@ def panel_grid(
     return figure, panels[:count]
 
 
-def legend_of_all(figure: Figure, handles: list[Artist], columns: int, more: int = 0, what: str = "feature") -> None:
+def legend_of_all(
+    figure: Figure, handles: Sequence[Artist], columns: int, more: int = 0, what: str = "feature"
+) -> None:
     """A legend under all panels, and how many of something are not drawn.
 
     Example:

@@ -236,7 +236,7 @@ def test_the_model_is_written_even_if_nobody_reads_what_is_printed(plants, tmp_p
     def closed(*arguments):
         raise OSError("nobody reads this")
 
-    monkeypatch.setattr("holdfast.apps.cli.terminal.show_model", closed)
+    monkeypatch.setattr("holdfast.apps.cli.terminal.tables.show_model", closed)
     options = [
         "--target",
         "yield",

@@ -9,14 +9,14 @@ import pytest
 
 SCRIPT = """
 import time
-from holdfast.apps.cli import terminal
-with terminal.progress_bars() as bars, bars("first") as first, bars("second") as second:
+from holdfast.apps.cli.terminal.progress import progress_bars, say
+with progress_bars() as bars, bars("first") as first, bars("second") as second:
     for step in range(14):
         first(step, 14), second(step, 28)
         time.sleep(0.1)
-    terminal.say("[green]said[/green] meanwhile")
+    say("[green]said[/green] meanwhile")
     time.sleep(0.2)
-terminal.say("said afterwards")
+say("said afterwards")
 """
 
 

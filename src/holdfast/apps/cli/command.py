@@ -1,7 +1,8 @@
 """A command: its arguments and what it does. Other packages add commands as entry points."""
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -41,3 +42,23 @@ def installed_commands() -> dict[str, Command]:
         True
     """
     return {point.name: point.load() for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda each: each.name)}
+
+
+def given(options: Any) -> dict[str, Any]:
+    """The fields of a dataclass that do not have their default values.
+
+    Example:
+        >>> from holdfast.tables.options import ReadingOptions
+        >>> given(ReadingOptions(decimal=","))
+        {'decimal': ','}
+    """
+    known = ((each.default, each.name, getattr(options, each.name)) for each in fields(options))
+    return {name: value for default, name, value in known if value != default}
+
+
+def answer(form: str, plain: Any, show: Callable[[], object]) -> None:
+    """Print an answer in the form that `--format` names: as JSON, or for people."""
+    if form == "json":
+        print(json.dumps(plain, allow_nan=False))
+    else:
+        show()

@@ -1,18 +1,15 @@
 """`holdfast advise`."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from holdfast.apps.cli.command import Positional
+from holdfast.apps.cli.command import Positional, answer, given
 from holdfast.apps.cli.commands.fit import FittingOptions
 from holdfast.tables.options import ReadingOptions
 
-# Options that apply to measurements, with their defaults.
-MEASURED: dict[str, Any] = {"step_size": 0.05, "steps": 200, "init_scale": 1e-3, "confidence": 0.95, "tolerance": 0.01}
-# Options that apply to measurements and that are taken from them where they are not given.
-ESTIMATED = ("batch_size", "noise_variance")
+# Options that apply to measurements; those that are not given are chosen by `holdfast.theory.examine`.
+MEASURED = ("step_size", "steps", "init_scale", "confidence", "tolerance", "batch_size", "noise_variance")
 
 
 @dataclass(frozen=True)
@@ -61,12 +58,14 @@ def execute(arguments: AdviseArguments) -> int:
     from holdfast.tables.measurements import SUFFIXES
 
     if Path(arguments.data).suffix in SUFFIXES:
-        return _measurements(arguments)
-    return _table(arguments)
+        _measurements(arguments)
+    else:
+        _table(arguments)
+    return 0
 
 
-def _measurements(arguments: AdviseArguments) -> int:
-    from holdfast.apps.cli import terminal
+def _measurements(arguments: AdviseArguments) -> None:
+    from holdfast.apps.cli.terminal.answers import show_findings
     from holdfast.tables.measurements import read_measurements
     from holdfast.theory.findings import examine
 
@@ -76,35 +75,31 @@ def _measurements(arguments: AdviseArguments) -> int:
         )
     if arguments.more:
         raise ValueError(f"measurements must be in one file or folder, got {arguments.more[0]!r} as well")
-    arguments.reading.refuse(tuple(arguments.reading.given), "for measurements in .npz or .zarr")
-    for name, value in arguments.fitting.given.items():
-        raise ValueError(f"{name} must be left out for measurements in .npz or .zarr, got {value!r}")
-    given = {name: getattr(arguments, name) for name in MEASURED}
-    settings = {name: MEASURED[name] if value is None else value for name, value in given.items()}
-    settings |= {name: getattr(arguments, name) for name in ESTIMATED}
-    findings = examine(*read_measurements(Path(arguments.data)), **settings)
-    if arguments.format == "json":
-        print(json.dumps(findings.asdict(), allow_nan=False))
-    else:
-        terminal.show_findings(findings)
-    return 0
+    _refuse(given(arguments.reading) | given(arguments.fitting), "for measurements in .npz or .zarr")
+    findings = examine(*read_measurements(Path(arguments.data)), **_of_measurements(arguments))
+    answer(arguments.format, findings.asdict(), lambda: show_findings(findings))
 
 
-def _table(arguments: AdviseArguments) -> int:
-    from holdfast.apps.cli import terminal
+def _table(arguments: AdviseArguments) -> None:
+    from holdfast.apps.cli.terminal.progress import progress
+    from holdfast.apps.cli.terminal.tables import in_options, show_advice
     from holdfast.estimators.files import advise_table
 
     if arguments.target is None:
         raise ValueError(f"target must name the column to predict of the table {arguments.data!r}, got none")
-    for name in (*MEASURED, *ESTIMATED):
-        if name != "tolerance" and (value := getattr(arguments, name)) is not None:
-            raise ValueError(f"{name} must be left out for a table, got {value}")
+    _refuse({name: each for name, each in _of_measurements(arguments).items() if name != "tolerance"}, "for a table")
     settings = arguments.fitting.settings | {"tolerance": arguments.tolerance or 0.0}
     table = ((arguments.data, *arguments.more), arguments.target, arguments.environment, arguments.reading)
-    with terminal.progress("fitting") as progress:
-        sentences = terminal.in_options(advise_table(*table, progress=progress, **settings))
-    if arguments.format == "json":
-        print(json.dumps({"target": arguments.target, "environment": arguments.environment, "advice": sentences}))
-    else:
-        terminal.show_advice(sentences)
-    return 0
+    with progress("fitting") as report:
+        sentences = in_options(advise_table(*table, progress=report, **settings))
+    found = {"target": arguments.target, "environment": arguments.environment, "advice": sentences}
+    answer(arguments.format, found, lambda: show_advice(sentences))
+
+
+def _of_measurements(arguments: AdviseArguments) -> dict[str, Any]:
+    return {name: value for name in MEASURED if (value := getattr(arguments, name)) is not None}
+
+
+def _refuse(options: dict[str, Any], reason: str) -> None:
+    for name, value in options.items():
+        raise ValueError(f"{name} must be left out {reason}, got {value!r}")

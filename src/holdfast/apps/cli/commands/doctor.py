@@ -10,16 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from packaging.requirements import Requirement
+from packaging.requirements import Requirement
 
 PACKAGE = "holdfast"
 # The extra for work on the package itself is not reported.
 INTERNAL_EXTRA = "dev"
-# Wide enough for the longest heading.
-INDENT = 14
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ def execute(arguments: DoctorArguments) -> int:
     """Look, and print."""
     folders = {"compiled programs": Path(os.environ["JAX_COMPILATION_CACHE_DIR"]), "results": arguments.out}
     found = inspect_installation(folders)
-    print(json.dumps(found) if arguments.format == "json" else "\n".join(_lines(found)))
+    print(json.dumps(found) if arguments.format == "json" else _text(found))
     return 1 if found["broken"] else 0
 
 
@@ -56,49 +53,50 @@ def inspect_installation(folders: dict[str, Path]) -> dict[str, Any]:
         folders: purpose -> a folder that is written to.
     """
     from holdfast import __version__
+    from holdfast.core.worker import available_cores
 
     try:
         extras = [each for each in metadata(PACKAGE).get_all("Provides-Extra") or [] if each != INTERNAL_EXTRA]
         wanted = {name: needed(PACKAGE, name) for name in ("", *extras)}
     except PackageNotFoundError:
         wanted = {}
-    found = {name: (part for each in parts for part in missing(each)) for name, parts in wanted.items()}
-    lacking = {name: list(dict.fromkeys(parts)) for name, parts in found.items()}
+    lacking = {name: [part for each in parts for part in missing(each)] for name, parts in wanted.items()}
     broken = lacking.pop("", [f"{PACKAGE} is not installed, only its source is on the path: pip install {PACKAGE}"])
-    devices = {"jax": _devices("jax")} | ({"torch": _devices("torch")} if _version("torch") else {})
+    devices = {library: _devices(library) for library in ("jax", "torch") if _version(library)}
     return {
         "version": __version__,
         "python": f"{platform.python_version()} ({sys.executable})",
         "system": platform.platform(),
-        "cores": len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1,
+        "cores": len(available_cores()),
         "memory": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else None,
-        "packages": {each.name: _version(each.name) for all_of in wanted.values() for each in all_of},
+        "packages": {each.name: _version(each.name) for parts in wanted.values() for each in parts},
         "broken": broken or _failures_of_a_simulation(),
         "extras": {
-            name: {"missing": parts, "install": f"pip install '{PACKAGE}[{name}]'"} for name, parts in lacking.items()
+            name: {"missing": list(dict.fromkeys(parts)), "install": f"pip install '{PACKAGE}[{name}]'"}
+            for name, parts in lacking.items()
         },
         "devices": devices,
         "folders": [{"purpose": each, "path": str(path), "problem": _problem(path)} for each, path in folders.items()],
-        "advice": list(_advice(devices["jax"])),
+        "advice": list(_advice(devices.get("jax", []))),
     }
 
 
-def needed(package: str, extra: str = "") -> "list[Requirement]":
+def needed(package: str, extra: str = "") -> list[Requirement]:
     """What a package needs on this Python: always, or what an extra adds to that.
 
     Example:
         >>> "numpy" in [each.name for each in needed("holdfast")]
         True
     """
-    from packaging.requirements import Requirement
 
-    stated = [(each, each.marker) for each in map(Requirement, requires(package) or [])]
-    always = [each for each, marker in stated if marker is None or marker.evaluate({"extra": ""})]
-    with_it = [each for each, marker in stated if marker is None or marker.evaluate({"extra": extra})]
-    return [each for each in with_it if each not in always] if extra else always
+    def applies(requirement: Requirement, extra: str) -> bool:
+        return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+
+    stated = map(Requirement, requires(package) or [])
+    return [each for each in stated if applies(each, extra) and not (extra and applies(each, ""))]
 
 
-def missing(requirement: "Requirement") -> Iterator[str]:
+def missing(requirement: Requirement) -> Iterator[str]:
     """What has to be installed for a requirement, with its own extras: nothing if it is fulfilled.
 
     Example:
@@ -114,16 +112,14 @@ def missing(requirement: "Requirement") -> Iterator[str]:
     elif not requirement.specifier.contains(installed, prereleases=True):
         yield f"{wanted} (installed: {installed})"
     else:
-        for extra in requirement.extras:
-            for inner in needed(requirement.name, extra):
-                yield from missing(inner)
+        for inner in (each for extra in requirement.extras for each in needed(requirement.name, extra)):
+            yield from missing(inner)
 
 
 def _version(name: str) -> str | None:
-    try:
+    with contextlib.suppress(PackageNotFoundError):
         return version(name)
-    except PackageNotFoundError:
-        return None
+    return None
 
 
 def _failures_of_a_simulation() -> list[str]:
@@ -177,28 +173,24 @@ def _advice(devices: list[str]) -> Iterator[str]:
     yield f"Simulations take about twice as long as they could: {reason}"
 
 
-def _lines(found: dict[str, Any]) -> Iterator[str]:
+def _text(found: dict[str, Any]) -> str:
     """The answer for people, in plain text: what draws tables may be what is broken."""
+    extras = {
+        name: f"{each['install']}   (missing: {', '.join(each['missing'])})" if each["missing"] else "installed"
+        for name, each in found["extras"].items()
+    }
     sections = {
         "holdfast": [found["version"]],
         "core": [f"broken: {each}" for each in found["broken"]] or ["works"],
-        "python": [found["python"]],
-        "system": [found["system"]],
-        "cores": [str(found["cores"])],
+        **{name: [str(found[name])] for name in ("python", "system", "cores")},
         "memory": ["unknown" if found["memory"] is None else f"{found['memory'] / 2**30:.1f} GiB"],
         **{f"{name} devices": devices for name, devices in found["devices"].items()},
         "folders": [
             f"{each['path']} for {each['purpose']}: {each['problem'] or 'writable'}" for each in found["folders"]
         ],
-        "extras": [
-            f"{name}: {each['install']}   (missing: {', '.join(each['missing'])})"
-            if each["missing"]
-            else f"{name}: installed"
-            for name, each in found["extras"].items()
-        ],
+        "extras": [f"{name}: {text}" for name, text in extras.items()],
         "packages": [f"{name} {version or '-'}" for name, version in found["packages"].items()],
         "advice": found["advice"],
     }
-    for heading, texts in sections.items():
-        for number, text in enumerate(texts):
-            yield f"{'' if number else heading:{INDENT}}{text}"
+    rows = [("" if number else name, each) for name, texts in sections.items() for number, each in enumerate(texts)]
+    return "\n".join(f"{heading:14}{text}" for heading, text in rows)

@@ -1,6 +1,7 @@
 """`holdfast fit`."""
 
-from dataclasses import asdict, dataclass, fields
+import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -36,16 +37,9 @@ class FittingOptions:
             raise ValueError(f"seed must be a whole number from 0 to {2**32 - 1}, got {self.seed}")
 
     @property
-    def given(self) -> dict[str, Any]:
-        """Options that were set to something else than their defaults."""
-        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
-
-    @property
     def settings(self) -> dict[str, Any]:
         """As `fit_table` takes them."""
-        found = asdict(self)
-        found["random_state"] = found.pop("seed")
-        return found
+        return {"random_state" if name == "seed" else name: value for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -98,12 +92,12 @@ class FitArguments:
 
 def execute(arguments: FitArguments) -> int:
     """Fit, print, and write the model."""
-    import json
     import sys
 
     import msgspec
 
-    from holdfast.apps.cli import terminal
+    from holdfast.apps.cli.terminal import tables
+    from holdfast.apps.cli.terminal.progress import progress
     from holdfast.core.writing import STANDARD_STREAM, check_output_folder
     from holdfast.estimators.files import fit_table, held_out_table
     from holdfast.tables.remote import check_output_file, data_file
@@ -123,27 +117,25 @@ def execute(arguments: FitArguments) -> int:
         raise ValueError("held_out must be left out with --dask and --schema, since it needs the table in one memory")
     table = ((arguments.data, *arguments.more), arguments.target, arguments.environment, arguments.reading)
     settings: dict[str, Any] = arguments.fitting.settings | {"tolerance": arguments.tolerance}
-    with terminal.progress("fitting") as progress:
-        model, estimator = fit_table(
-            *table, schema=arguments.schema, dask=arguments.dask, progress=progress, **settings
-        )
-    if arguments.out is not None and not printed:
-        model.save(arguments.out)  # before anything is printed: `head` may close the pipe
+    with progress("fitting") as report:
+        model, estimator = fit_table(*table, schema=arguments.schema, dask=arguments.dask, progress=report, **settings)
     if printed:
         sys.stdout.write(model.json().decode())
-    elif arguments.format == "table":
-        terminal.show_model(model, estimator.summary())
-        terminal.show_passes(estimator.passes_)
+    elif arguments.out is not None:
+        model.save(arguments.out)  # before anything is printed: `head` may close the pipe
+    if arguments.format == "table" and not printed:
+        tables.show_model(model, estimator.summary())
+        tables.show_passes(estimator.passes_)
+    found = msgspec.to_builtins(model) | {"advice": tables.in_options(model.advice)}
     errors = None
     if arguments.held_out:
-        with terminal.progress("holding out") as progress:
-            errors = held_out_table(*table, progress=progress, **settings)
+        with progress("holding out") as report:
+            errors = held_out_table(*table, progress=report, **settings)
+        found["held_out"] = errors.reset_index().to_dict("records")
     if arguments.format == "json":
-        found = msgspec.to_builtins(model) | {"advice": terminal.in_options(model.advice)}
-        held_out = {} if errors is None else {"held_out": errors.reset_index().to_dict("records")}
-        print(json.dumps(found | held_out, allow_nan=False))
+        print(json.dumps(found, allow_nan=False))
     elif errors is not None:
-        terminal.show_held_out(errors, model.task)
+        tables.show_held_out(errors, model.task)
     if arguments.plots is not None:
         from holdfast.plots.features import save_figures
 

@@ -1,10 +1,10 @@
 """`holdfast jumps`."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from holdfast.apps.cli.command import answer
 from holdfast.completion.settings import CompletionSettings
 
 
@@ -31,25 +31,21 @@ class JumpsArguments:
 
 def execute(arguments: JumpsArguments) -> int:
     """Run, find the jumps and print them."""
-    from holdfast.apps.cli import terminal
     from holdfast.apps.cli.terminal.completion import show_completion
+    from holdfast.apps.cli.terminal.progress import progress, saving_bar
     from holdfast.completion.summary import summarise
     from holdfast.completion.training import simulate_completion
 
     if arguments.out is None:
-        with terminal.progress("completing") as progress:
-            done = simulate_completion(arguments.settings, progress=progress)
+        with progress("completing") as report:
+            done = simulate_completion(arguments.settings, progress=report)
     else:
-        from holdfast.apps.cli.terminal.progress import saving_bar
         from holdfast.core.writing import check_output
         from holdfast.sweeps.simulations import saved_completion
 
         check_output(arguments.out, [".zarr"], overwrite=True)
-        with saving_bar(arguments.out) as report:
-            done = saved_completion(arguments.settings, arguments.out, overwrite=arguments.overwrite, report=report)
+        with saving_bar(arguments.out) as saving:
+            done = saved_completion(arguments.settings, arguments.out, overwrite=arguments.overwrite, report=saving)
     summary = summarise(done)
-    if arguments.format == "json":
-        print(json.dumps(summary.asdict(), allow_nan=False))
-    else:
-        show_completion(summary)
+    answer(arguments.format, summary.asdict(), lambda: show_completion(summary))
     return 0

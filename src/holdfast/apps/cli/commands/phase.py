@@ -41,9 +41,8 @@ def execute(arguments: PhaseArguments) -> int:
     import time
     from functools import partial
 
-    from holdfast.apps.cli import terminal
     from holdfast.apps.cli.terminal.answers import show_regions
-    from holdfast.apps.cli.terminal.progress import duration, note, work_bar
+    from holdfast.apps.cli.terminal.progress import duration, note, say, work_bar
     from holdfast.core.progress import counted
     from holdfast.core.validation import suggestion
     from holdfast.core.writing import checked_folder
@@ -66,7 +65,7 @@ def execute(arguments: PhaseArguments) -> int:
     sweeps = {name: phase_sweep(name, **chosen) for name in names}
     folder, diagrams = checked_folder(arguments.out) / FOLDER, {}
     for name, sweep in sweeps.items():
-        terminal.say(f"[bold]{name}[/bold] {PLANES[name].title}, {arguments.seeds} seeds for each cell")
+        say(f"[bold]{name}[/bold] {PLANES[name].title}, {arguments.seeds} seeds for each cell")
         file, begin = f"phase_{name}{_suffix(arguments)}", time.monotonic()
         path = folder / f"{file}.zarr"
         try:

@@ -62,10 +62,8 @@ def execute(arguments: PredictArguments) -> int:
     with _opened(out) as file:
         for number, chunk in enumerate(itertools.chain([first], chunks)):
             chunk.to_csv(file, index=False, header=number == 0, sep=separator, lineterminator="\n")
-    for note in (*predictions.notes, *predictions.about_stray()):
+    for note in filter(None, (*predictions.notes, *predictions.about_stray(), predictions.about_empty())):
         print(f"holdfast: {note}", file=sys.stderr)
-    if (reason := predictions.about_empty()) is not None:
-        print(f"holdfast: {reason}", file=sys.stderr)
     return 0
 
 
@@ -81,10 +79,6 @@ def _opened(out: "DataFile") -> Iterator[TextIO]:
     if out == STANDARD_STREAM:
         yield sys.stdout
         return
-    with writing(out) as unfinished:
-        if out.name.lower().endswith(".gz"):
-            with gzip.open(unfinished, "wt", encoding="utf-8", newline="") as file:
-                yield file
-        else:
-            with unfinished.open("w", encoding="utf-8", newline="") as file:
-                yield file
+    opened = gzip.open if out.name.lower().endswith(".gz") else open
+    with writing(out) as unfinished, opened(unfinished, "wt", encoding="utf-8", newline="") as file:
+        yield file

@@ -1,11 +1,11 @@
 """`holdfast simulate`."""
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from holdfast.apps.cli.command import answer
 from holdfast.sensing.settings import Settings
 
 
@@ -34,29 +34,26 @@ class SimulateArguments:
 
 def execute(arguments: SimulateArguments) -> int:
     """Simulate, print, and write the trajectory if a file is named."""
-    from holdfast.apps.cli import terminal
+    from holdfast.apps.cli.terminal.progress import progress, saving_bar
+    from holdfast.apps.cli.terminal.trajectories import show
     from holdfast.core.writing import check_output
     from holdfast.sensing.simulation import simulate
     from holdfast.sensing.trajectory import SUFFIXES
 
-    out = arguments.out
+    out, overwrite = arguments.out, arguments.overwrite
     zarr = out is not None and out.suffix.lower() == ".zarr"
     if out is not None:
-        check_output(out, SUFFIXES, overwrite=arguments.overwrite or zarr)
+        check_output(out, SUFFIXES, overwrite=overwrite or zarr)
     if out is not None and zarr:
-        from holdfast.apps.cli.terminal.progress import saving_bar
         from holdfast.sweeps.simulations import saved_trajectory
 
-        with saving_bar(out) as report:
-            trajectory = saved_trajectory(arguments.settings, out, overwrite=arguments.overwrite, report=report)
+        with saving_bar(out) as saving:
+            trajectory = saved_trajectory(arguments.settings, out, overwrite=overwrite, report=saving)
     else:
-        with terminal.progress("simulating") as progress:
-            trajectory = simulate(arguments.settings, progress=progress)
-    if arguments.format == "json":
-        print(json.dumps(trajectory.summary(), allow_nan=False))
-    else:
-        terminal.show(trajectory)
+        with progress("simulating") as report:
+            trajectory = simulate(arguments.settings, progress=report)
+    answer(arguments.format, trajectory.summary(), lambda: show(trajectory))
     if out is not None and not zarr:
-        trajectory.save(out, overwrite=arguments.overwrite)
+        trajectory.save(out, overwrite=overwrite)
         print(f"wrote {out}", file=sys.stderr)
     return 0

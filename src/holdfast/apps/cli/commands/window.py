@@ -1,9 +1,9 @@
 """`holdfast window`."""
 
-import json
 from dataclasses import dataclass
 from typing import Literal
 
+from holdfast.apps.cli.command import answer
 from holdfast.sensing.names import LAWS, LawName
 from holdfast.sensing.settings import Settings
 
@@ -63,7 +63,7 @@ def execute(arguments: WindowArguments) -> int:
     """Diagnose and print."""
     import numpy as np
 
-    from holdfast.apps.cli import terminal
+    from holdfast.apps.cli.terminal.answers import show_diagnosis
     from holdfast.sensing.environments import Environments, table
     from holdfast.theory.diagnosis import diagnose, plain
     from holdfast.theory.window import threshold_heterogeneity
@@ -77,10 +77,6 @@ def execute(arguments: WindowArguments) -> int:
         threshold = threshold_heterogeneity(law, bias, arguments.step_size)
     names = (*RUN, "confidence", "tolerance", "dimension", "batch_size", "noise_variance")
     diagnosis = diagnose(environments, **{name: getattr(arguments, name) for name in names})
-    if arguments.format == "json":
-        more = {} if threshold is None else {"threshold_heterogeneity": plain(threshold)}
-        print(json.dumps({**diagnosis.asdict(), **more}, allow_nan=False))
-    else:
-        more = {} if threshold is None else {"heterogeneity needed at this step size": threshold}
-        terminal.show_diagnosis(diagnosis, more)
+    more = {} if threshold is None else {"threshold_heterogeneity": plain(threshold)}
+    answer(arguments.format, diagnosis.asdict() | more, lambda: show_diagnosis(diagnosis, threshold))
     return 0

@@ -1,8 +1,8 @@
 """Runs of a matrix completion in a terminal."""
 
 from rich.console import Console
-from rich.table import Table
 
+from holdfast.apps.cli.terminal.tables import new_table
 from holdfast.apps.cli.terminal.trajectories import sparkline
 from holdfast.completion.jumps import Jump
 from holdfast.completion.summary import CompletionSummary
@@ -15,10 +15,13 @@ def show_completion(summary: CompletionSummary) -> None:
     """Print one row per run, with a small plot of s2 / s1, and what the runs have in common."""
     console, settings = Console(), summary.simulation.settings
     steps = int(summary.simulation.paths.steps[-1])
-    table = Table(title=f"{settings.algorithm}, {steps:,} steps", title_justify="left")
     offshoots = ["offshoots, test"] if settings.offshoots else []
-    for column in ("seed", "s2 / s1 over time", "final", "train", "test", "jumps", *offshoots):
-        table.add_column(column, justify="left" if column in ("s2 / s1 over time", "jumps") else "right")
+    table = new_table(
+        f"{settings.algorithm}, {steps:,} steps",
+        ("seed", "s2 / s1 over time", "final", "train", "test", "jumps", *offshoots),
+        left=("s2 / s1 over time", "jumps"),
+        caption=f"the first {MOST_ROWS} of {len(summary.runs)} runs" if len(summary.runs) > MOST_ROWS else None,
+    )
     for run in summary.runs[:MOST_ROWS]:
         diverged = run.outcome.code is Code.DIVERGED  # its last record is the state before
         table.add_row(
@@ -28,8 +31,6 @@ def show_completion(summary: CompletionSummary) -> None:
             _jumps(run.jumps),
             *(" ".join(f"{error:.2g}" for error in run.offshoot_errors) for _ in offshoots),
         )
-    if len(summary.runs) > MOST_ROWS:
-        table.caption, table.caption_justify = f"the first {MOST_ROWS} of {len(summary.runs)} runs", "left"
     console.print(table)
     for sentence in summary.sentences:
         console.print(sentence, highlight=False)

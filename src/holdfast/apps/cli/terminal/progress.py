@@ -5,12 +5,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
+    ProgressColumn,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
@@ -48,23 +50,14 @@ def progress(label: str) -> Iterator[Progress]:
 @contextmanager
 def progress_bars() -> Iterator[Callable[[str], AbstractContextManager[Progress]]]:
     """Progress bars on stderr for concurrent work: label -> a context in which the work has a bar."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    # Lines printed in the meantime go above the bars, unless stdout is a file.
-    bars = Bars(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
+    bars, begin = _bars(TextColumn("{task.description}"), TimeElapsedColumn(), TimeRemainingColumn()), time.monotonic()
 
     @contextmanager
     def bar(label: str) -> Iterator[Progress]:
         task = bars.add_task(label)
-        begin = time.monotonic()
 
         def report(done: int, total: int) -> None:
-            if bars.console.is_terminal and not bars.live.is_started and time.monotonic() - begin > PATIENCE:
+            if not bars.live.is_started and time.monotonic() - begin > PATIENCE:
                 bars.start()
             bars.update(task, completed=done, total=total)
 
@@ -76,19 +69,22 @@ def progress_bars() -> Iterator[Callable[[str], AbstractContextManager[Progress]
     try:
         yield bar
     finally:
-        if bars.live.is_started:
-            bars.stop()
+        bars.stop()
+
+
+def _bars(label: TextColumn, *more: ProgressColumn) -> Bars:
+    """Bars on stderr, if that is a terminal; printed lines go above them, unless stdout is a file."""
+    console = Console(stderr=True)
+    return Bars(
+        label, BarColumn(), TaskProgressColumn(), *more,
+        console=console, transient=True, redirect_stdout=sys.stdout.isatty(), disable=not console.is_terminal,
+    )  # fmt: skip
 
 
 @contextmanager
 def work_bar(label: str) -> Iterator[Report]:
     """A bar on stderr with the rate, the time that is left and failures by reason."""
-    console = Console(stderr=True)
-    bars = Bars(
-        TextColumn(escape(label)), BarColumn(), TaskProgressColumn(), MofNCompleteColumn(),
-        TextColumn("{task.fields[rest]}"),
-        console=console, transient=True, redirect_stdout=sys.stdout.isatty(), disable=not console.is_terminal,
-    )  # fmt: skip
+    bars = _bars(TextColumn(escape(label)), MofNCompleteColumn(), TextColumn("{task.fields[rest]}"))
     task = bars.add_task("", total=None, rest="starting")
 
     def report(
@@ -111,19 +107,16 @@ def work_bar(label: str) -> Iterator[Report]:
 @contextmanager
 def saving_bar(path: Path) -> Iterator[Report]:
     """As `work_bar`, for one file of results; says at the end, on stderr, whether it was written or reused."""
-    computed = False
+    rates = []
 
     with work_bar(str(path)) as report:
 
-        def count(
-            done: int, total: int | None, rate: float, seconds_left: float | None, failures: Mapping[str, int]
-        ) -> None:
-            nonlocal computed
-            computed = computed or rate > 0  # `done` counts what was finished before too
-            report(done, total, rate, seconds_left, failures)
+        def noted(done: int, total: int | None, rate: float, *rest: Any, **more: Any) -> None:
+            rates.append(rate)  # `done` counts what was finished before too
+            report(done, total, rate, *rest, **more)
 
-        yield count
-    print(f"wrote {path}" if computed else f"{path} is up to date; nothing to compute", file=sys.stderr)
+        yield noted
+    print(f"wrote {path}" if any(rates) else f"{path} is up to date; nothing to compute", file=sys.stderr)
 
 
 def duration(seconds: float) -> str:
@@ -135,8 +128,9 @@ def duration(seconds: float) -> str:
     """
     if seconds < 60:
         return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    whole = round(seconds)
-    for unit, smaller, name, other in ((86_400, 3_600, "d", "h"), (3_600, 60, "h", "min"), (60, 1, "min", "s")):
-        if whole >= unit:
-            return f"{whole // unit} {name} {whole % unit // smaller} {other}"
-    return f"{whole} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -28,6 +28,21 @@ _ARGUMENT = re.compile(
 )
 # What a narrow terminal can do without, in this order.
 _LEAST_NEEDED = (("[0.025", "0.975]"), ("effect",), ("std err",))
+
+
+def new_table(
+    title: str | None, headings: Sequence[str], *, left: Collection[str] = (), caption: str | None = None, **look: Any
+) -> Table:
+    """A table for a terminal; columns are aligned to the right unless `left` has their headings.
+
+    Example:
+        >>> [column.justify for column in new_table("Signals", ("signal", "median"), left=("signal",)).columns]
+        ['left', 'right']
+    """
+    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left", **look)
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in left else "right")
+    return table
 
 
 def show_model(model: "TableModel", summary: "TableSummary") -> None:
@@ -65,10 +80,8 @@ def in_options(sentences: Iterable[str]) -> list[str]:
 def show_held_out(errors: "pd.DataFrame", task: str) -> None:
     """Print the error in each environment when all others were fitted."""
     what = "Share of wrong classes" if task == "classification" else "Mean squared error"
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(str(errors.index.name))
-    for name in errors.columns:
-        table.add_column(str(name), justify="right")
+    first = str(errors.index.name)
+    table = new_table(None, (first, *map(str, errors.columns)), left=(first,), box=box.SIMPLE_HEAD, pad_edge=False)
     for label, row in errors.iterrows():
         table.add_row(escape(str(label)), *(f"{value:.4g}" for value in row))
     table.add_section()
@@ -85,7 +98,6 @@ def _table(model: "TableModel", summary: "TableSummary", width: int) -> Table:
     count = len(model.effects)
     environments = f", {count} {'environment' if count == 1 else 'environments'}" if model.environment else ""
     title = escape(f"{model.task.capitalize()} of {model.target}: {model.rows} rows{environments}")
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     frame = summary.table
     columns = {
         heading: [cell_text(column, value) for value in frame[column]] for heading, (column, _) in COLUMNS.items()
@@ -96,17 +108,18 @@ def _table(model: "TableModel", summary: "TableSummary", width: int) -> Table:
     columns[""] = list(frame["verdict"])
     names = [str(name) for name in frame.index]
     longest = max(map(len, ["feature", *names]))
-    for headings in _LEAST_NEEDED:
+    for spare in _LEAST_NEEDED:
         if min(longest, NAME_WIDTH) + _width(columns) > width:
-            columns = {heading: cells for heading, cells in columns.items() if heading not in headings}
+            columns = {heading: cells for heading, cells in columns.items() if heading not in spare}
     room = max(width - _width(columns), FEWEST)
-    table.add_column("feature", no_wrap=True, max_width=room)
-    for heading in columns:
-        table.add_column(heading, justify="left" if heading in ("", "class") else "right", no_wrap=True)
+    look: Any = {"box": box.SIMPLE_HEAD, "pad_edge": False, "padding": (0, 1, 0, 0)}
+    headings = ("feature", *columns)
+    table = new_table(title, headings, left=("feature", "class", ""), caption=escape(summary.legend), **look)
+    for column in table.columns:
+        column.no_wrap = True
+    table.columns[0].max_width = room
     for name, selected, *cells in zip(shortened(names, room), frame["selected"], *columns.values(), strict=True):
         table.add_row(escape(name), *cells, style=None if selected else "dim")
-    table.caption = escape(summary.legend)
-    table.caption_justify = "left"
     return table
 
 

@@ -8,6 +8,7 @@ import xarray as xr
 from rich.console import Console
 from rich.table import Table
 
+from holdfast.apps.cli.terminal.tables import new_table
 from holdfast.core.outcome import Code
 from holdfast.sensing.trajectory import Trajectory
 
@@ -34,18 +35,15 @@ def show(trajectory: Trajectory) -> None:
 def _cells(trajectory: Trajectory) -> Table:
     """One row for each combination of swept values: medians over the runs that did not diverge."""
     axes = list(trajectory.axes)
-    table = Table(
-        title=f"Medians over seeds after {_steps(trajectory)} steps{_visits(trajectory)}", title_justify="left"
-    )
-    for column in (*axes, *COMPARED, "runs"):
-        table.add_column(column.replace("_", " "), justify="right")
+    headings = [name.replace("_", " ") for name in (*axes, *COMPARED, "runs")]
+    title = f"Medians over seeds after {_steps(trajectory)} steps{_visits(trajectory)}"
+    table = new_table(title, headings, caption="runs: those that did not diverge")
     cells = trajectory.survivors.stack(cell=axes)
     for number in range(cells.sizes["cell"]):
         cell = cells.isel(cell=number).dropna("seed", subset=["invariant"])
         medians = [f"{float(cell[name].median()):.3g}" if cell.sizes["seed"] else "-" for name in COMPARED]
         position = [f"{float(cell[axis]):g}" for axis in axes]
         table.add_row(*position, *medians, f"{cell.sizes['seed']} of {cells.sizes['seed']}")
-    table.caption, table.caption_justify = "runs: those that did not diverge", "left"
     return table
 
 
@@ -61,24 +59,19 @@ def _visits(trajectory: Trajectory) -> str:
 
 
 def _table(title: str, survivors: xr.Dataset) -> Table:
-    table = Table(title=title, title_justify="left")
-    for column in ("signal", "median", "10 %", "90 %", "mean"):
-        table.add_column(column, justify="left" if column == "signal" else "right")
     left = survivors.dropna("seed", subset=["invariant"])
+    caption = f"over the {left.sizes['seed']} of {survivors.sizes['seed']} runs that did not diverge"
+    table = new_table(title, ("signal", "median", "10 %", "90 %", "mean"), left=("signal",), caption=caption)
     for name in SIGNALS if left.sizes["seed"] else ():
         values = left[name].values
         numbers = (*np.quantile(values, [0.5, 0.1, 0.9]), values.mean())
         table.add_row(name.replace("_", " "), *(f"{number:.4g}" for number in numbers))
-    table.caption = f"over the {left.sizes['seed']} of {survivors.sizes['seed']} runs that did not diverge"
-    table.caption_justify = "left"
     return table
 
 
 def _paths(data: xr.Dataset) -> Table:
-    steps = data["step"].values
-    table = Table(title=f"Median over seeds, step 0 to {steps[-1]}", title_justify="left")
-    for column in ("signal", "path", "highest"):
-        table.add_column(column, justify="right" if column == "highest" else "left")
+    title = f"Median over seeds, step 0 to {data['step'].values[-1]}"
+    table = new_table(title, ("signal", "path", "highest"), left=("signal", "path"))
     for name in ("invariant", "spurious", "residual"):
         median = data[name].median("seed").values
         table.add_row(name, sparkline(median), f"{median.max():.4g}")

@@ -1,0 +1,1 @@
+"""Output for people in a terminal: progress, tables and small plots."""

@@ -21,6 +21,8 @@ WEAK, STRONG = 5.0, 8.0
 BIAS, INIT_SCALE, STEP_SIZE = 1.0, 1e-3, 0.05
 STEP_SIZES, HETEROGENEITIES, OVERLAPS = (0.01, 0.5), (0.0, 12.0), (0.0, 0.95)
 INIT_SCALES, BATCH_SIZES, DIMENSIONS = (1e-6, 1e-1), (30, 1e6), (4, 100)
+# Of a border that is drawn.
+POINTS = 100
 BASE = Settings(dimension=30, batch_size=8000, bias=BIAS, steps=200, init_scale=INIT_SCALE, every=200)
 OVERLAP = replace(BASE, step_size=STEP_SIZE, steps=600, every=600)
 TIME = replace(BASE, heterogeneity=WEAK, step_size=STEP_SIZE, steps=600)
@@ -65,18 +67,34 @@ def least_heterogeneity(law: Law, step_size: np.ndarray, exponent: float = 0.0, 
     return found
 
 
+def step_size_borders(
+    law: Law, step_sizes: tuple[float, float], *, bias: float, steps: int, init_scale: float
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """The borders that the theory draws in the plane of step size and heterogeneity: label -> points (x, y).
+
+    Example, after few steps only large step sizes have learned the invariant signal:
+        >>> borders = step_size_borders(two_point, (0.01, 0.5), bias=1.0, steps=50, init_scale=1e-3)
+        >>> list(borders)[1:3]
+        ['median share 0.05 at T=50', 'invariant learned by T=50']
+    """
+    step_size, strengths = np.geomspace(*step_sizes, POINTS), np.linspace(*HETEROGENEITIES, POINTS)
+    needed = (0.5 * np.log(WASHED_OUT) - np.log(init_scale)) / steps
+    slowest, bounds = least_step_size(steps, init_scale), [stability_limits(law(bias, float(m)))[1] for m in strengths]
+    borders = {
+        "exponent zero (T → ∞)": (step_size, least_heterogeneity(law, step_size, bias=bias)),
+        f"median share {WASHED_OUT:g} at T={steps}": (
+            step_size,
+            least_heterogeneity(law, step_size, needed, bias=bias),
+        ),
+        f"invariant learned by T={steps}": (np.full(2, slowest), np.array(HETEROGENEITIES)),
+    }
+    return borders | ({"may diverge beyond this": (np.array(bounds), strengths)} if np.isfinite(bounds).all() else {})
+
+
 def _step_size_curves(axes: Axes, law: Law) -> None:
-    step_size = np.geomspace(*STEP_SIZES, 200)
-    needed = (0.5 * np.log(WASHED_OUT) - np.log(INIT_SCALE)) / BASE.steps
-    axes.plot(step_size, least_heterogeneity(law, step_size), "k-", label="exponent zero (T → ∞)")
-    within = f"median {WASHED_OUT} at T={BASE.steps}"
-    axes.plot(step_size, least_heterogeneity(law, step_size, needed), "k--", label=within)
-    strengths = np.linspace(*HETEROGENEITIES, 200)
-    bounds = np.array([stability_limits(law(BIAS, float(m)))[1] for m in strengths])
-    if np.isfinite(bounds).all():
-        axes.plot(bounds, strengths, "k:", label="iteration loses its bound")
-    slowest = least_step_size(BASE.steps, INIT_SCALE)
-    axes.axvline(slowest, color="k", linestyle="-.", label=f"invariant learned by T={BASE.steps}")
+    borders = step_size_borders(law, STEP_SIZES, bias=BIAS, steps=BASE.steps, init_scale=INIT_SCALE)
+    for line, (label, (x, y)) in zip(("k-", "k--", "k-.", "k:"), borders.items(), strict=False):
+        axes.plot(x, y, line, label=label)
     axes.set(xscale="log", ylim=HETEROGENEITIES, xlim=STEP_SIZES)
     ticks = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast.apps.cli.command import given
 from holdfast.apps.lab.inputs import choice, number
-from holdfast.apps.lab.view import Context, View, as_call, as_command, copied, different
+from holdfast.apps.lab.view import Context, View, as_call, as_command
 from holdfast.sensing.names import BATCHINGS, LAWS, ORDERS
 from holdfast.sensing.settings import Settings
 
@@ -24,8 +25,8 @@ QUANTILES = (0.1, 0.5, 0.9)
 # What is drawn beside HeteroSGD.
 NAMES = {"pooled": "PooledSGD", "full": "Full batches"}
 STEP_SIZES, HETEROGENEITIES = (0.005, 0.5), (0.0, 12.0)
-# Columns and rows of the map of the exponent, and points of its curves.
-COLUMNS, ROWS, POINTS = 48, 40, 80
+# Columns and rows of the map of the exponent.
+COLUMNS, ROWS = 48, 40
 
 
 @dataclass(frozen=True)
@@ -120,29 +121,17 @@ def _exponent_map(environments: str, bias: float) -> dict[str, Any]:
 @lru_cache(maxsize=64)
 def _curves(environments: str, bias: float, steps: int, init_scale: float) -> list[dict[str, Any]]:
     """The borders that the theory draws in the plane, each as points (x, y) with a label."""
-    from holdfast.sweeps.phase_planes import least_heterogeneity, least_step_size
-    from holdfast.theory.regions import WASHED_OUT
-    from holdfast.theory.window import stability_limits
+    from holdfast.sweeps.phase_planes import step_size_borders
 
     law = LAWS[environments].load()
-    step_size, heterogeneity = np.geomspace(*STEP_SIZES, POINTS), np.linspace(*HETEROGENEITIES, POINTS // 2)
-    reached = (0.5 * np.log(WASHED_OUT) - np.log(init_scale)) / steps
-    bounds = np.array([stability_limits(law(bias, float(m)))[1] for m in heterogeneity])
-    learned = least_step_size(steps, init_scale)
-    curves = [
-        ("exponent zero", step_size, least_heterogeneity(law, step_size, bias=bias)),
-        (f"median share {WASHED_OUT:g} at T", step_size, least_heterogeneity(law, step_size, reached, bias=bias)),
-        ("invariant learned by T", np.full(2, learned), np.array(HETEROGENEITIES)),
-    ]
-    if np.isfinite(bounds).all():
-        curves.append(("may diverge beyond this", bounds, heterogeneity))
-    return [{"label": label, "x": x, "y": y} for label, x, y in curves]
+    borders = step_size_borders(law, STEP_SIZES, bias=bias, steps=steps, init_scale=init_scale)
+    return [{"label": label, "x": x, "y": y} for label, (x, y) in borders.items()]
 
 
 def _ends(settings: OscillationSettings, trajectories: dict[str, Any]) -> str:
     """How the runs ended, in words."""
-    names = {"hetero": "HeteroSGD", "pooled": NAMES[settings.batching]}
-    ends = [f"{name}: {_end(trajectories[key])}" for key, name in names.items()]
+    names = ("HeteroSGD", NAMES[settings.batching])
+    ends = (f"{name}: {_end(each)}" for name, each in zip(names, trajectories.values(), strict=True))
     return f"Medians of {settings.seeds} runs after the last step. {'; '.join(ends)}."
 
 
@@ -161,13 +150,14 @@ def code(settings: OscillationSettings) -> dict[str, str]:
 
 import holdfast as hf
 
-settings = {as_call("hf.Settings", different(simulated["hetero"]))}
+settings = {as_call("hf.Settings", given(simulated["hetero"]))}
 hetero = hf.simulate(settings)
 compared = hf.simulate(replace(settings, batching="{settings.batching}"{order}))
 for trajectory in (hetero, compared):
     print(trajectory.final[["invariant", "spurious"]].median("seed"))
 """
-    return copied(python, " && ".join(as_command("simulate", different(each)) for each in simulated.values()))
+    command = " && ".join(as_command("simulate", given(each)) for each in simulated.values())
+    return {"python": python, "command": command}
 
 
 VIEW = View(OscillationSettings, compute)

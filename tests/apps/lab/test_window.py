@@ -12,7 +12,17 @@ from holdfast.apps.cli.main import _parse
 from holdfast.apps.lab.app import STATIC, encoded
 from holdfast.apps.lab.inputs import read
 from holdfast.apps.lab.view import Context
-from holdfast.apps.lab.views.window import FEWEST, LARGEST_STRENGTH, MOST, RUNS, VIEW, WindowSettings, code
+from holdfast.apps.lab.views.window import (
+    FEWEST,
+    LARGEST_STRENGTH,
+    MOST,
+    RUN,
+    RUNS,
+    SEARCHED,
+    VIEW,
+    WindowSettings,
+    code,
+)
 from holdfast.core.worker import StoppedError, working
 from holdfast.sensing.environments import table
 from holdfast.theory.advice import advise
@@ -133,7 +143,7 @@ def test_copied_code_asks_what_the_page_asks(strengths, monkeypatch):
     for values, given_settings in asked:
         assert values == sorted(chosen.values)
         given_settings.pop("noise_variance", None)
-        assert given_settings == chosen.diagnosed()
+        assert given_settings == chosen.arguments((*RUN, *SEARCHED))
     assert len(asked) == 2
 
 

@@ -24,17 +24,17 @@ class Input:
     Attributes:
         form: what the page needs: the kind of control, its label, the heading (`group`) above it, and what only this
             kind has. A field with `display` only changes how results are drawn, so nothing is computed again.
+            `only_for` is another field with its values for which this one means something; the page hides it for
+            others.
         contract: the allowed values, in words.
         fits: whether a value is allowed.
         convert: an allowed value -> the value that the settings hold.
-        only_for: another field, and its values for which this one means something; the page hides it for others.
     """
 
     form: Mapping[str, Any]
     contract: str
     fits: Callable[[Any], bool]
     convert: Callable[[Any], Any]
-    only_for: tuple[str, tuple[Any, ...]] | None = None
 
     def checked(self, name: str, value: Any) -> Any:
         """The value as the settings hold it; a ValueError that names the field if it is not allowed."""
@@ -44,15 +44,7 @@ class Input:
 
 
 def number(
-    default: float,
-    label: str,
-    low: float,
-    high: float,
-    *,
-    step: float,
-    logarithmic: bool = False,
-    group: str = "",
-    only_for: tuple[str, tuple[Any, ...]] | None = None,
+    default: float, label: str, low: float, high: float, *, step: float, logarithmic: bool = False, **form: Any
 ) -> Any:
     """A field of settings that holds a number between two bounds; the page shows a slider.
 
@@ -63,8 +55,7 @@ def number(
         high: largest value.
         step: of the slider; of a logarithmic one in decades.
         logarithmic: the slider moves by factors.
-        group: heading above it.
-        only_for: another field, and its values for which the number means something.
+        form: `group` and `only_for`, as in `Input`.
 
     Example:
         >>> @dataclass(frozen=True)
@@ -80,56 +71,41 @@ def number(
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return is_number and low <= value <= high and not (whole and value != int(value))
 
-    form = {"kind": "number", "label": label, "group": group, "low": low, "high": high, "step": step, "whole": whole}
-    form |= {"logarithmic": logarithmic, "only_for": only_for}
     contract = f"{'a whole number' if whole else 'a number'} from {low:g} to {high:g}"
-    return _field(default, Input(form, contract, fits, int if whole else float, only_for))
+    form |= {"low": low, "high": high, "step": step, "whole": whole, "logarithmic": logarithmic}
+    return _field(default, "number", label, contract, fits, int if whole else float, form)
 
 
-def choice(
-    default: Any,
-    label: str,
-    options: Mapping[Any, str] | Mapping[str, Named],
-    *,
-    group: str = "",
-    display: bool = False,
-) -> Any:
+def choice(default: Any, label: str, options: Mapping[Any, str] | Mapping[str, Named], **form: Any) -> Any:
     """A field of settings that holds one of several values, each with words that say what it means."""
     words = {value: each.words if isinstance(each, Named) else each for value, each in options.items()}
-    described = [{"value": value, "words": each} for value, each in words.items()]
     known = {(type(value), value) for value in options}
 
     def fits(value: Any) -> bool:
         return isinstance(value, str | int) and (type(value), value) in known
 
-    form = {"kind": "choice", "label": label, "group": group, "display": display, "options": described}
-    return _field(default, Input(form, f"one of {', '.join(map(str, options))}", fits, lambda value: value))
+    form["options"] = [{"value": value, "words": each} for value, each in words.items()]
+    return _field(default, "choice", label, f"one of {', '.join(map(str, options))}", fits, lambda value: value, form)
 
 
-def text(default: str, label: str, *, longest: int = 200, group: str = "", display: bool = False) -> Any:
+def text(default: str, label: str, *, longest: int = 200, kind: str = "text", **form: Any) -> Any:
     """A field of settings that holds a short text."""
-    return _text(default, "text", label, longest, group, display)
+    contract = f"a text of at most {longest} characters"
+    return _field(default, kind, label, contract, partial(_is_text, longest=longest), str, form | {"longest": longest})
 
 
-def column(label: str, *, group: str = "", empty: str = "guess", display: bool = False) -> Any:
-    """A field of settings that holds the name of a column, or another word that the view offers; empty: no choice.
+def column(label: str, *, empty: str = "guess", **form: Any) -> Any:
+    """A field of settings that holds the name of a column, or another word that the view offers.
 
     Args:
         label: next to the menu.
-        group: heading above it.
-        empty: words of the menu for no choice.
-        display: whether it only changes how results are drawn.
+        empty: words of the menu for no choice, which is an empty text.
+        form: `group` and `display`, as in `Input`.
     """
-    return _text("", "column", label, LONGEST_NAME, group, display, empty=empty)
+    return text("", label, longest=LONGEST_NAME, kind="column", empty=empty, **form)
 
 
-def _text(default: str, kind: str, label: str, longest: int, group: str, display: bool, **more: str) -> Any:
-    form = {"kind": kind, "label": label, "group": group, "display": display, "longest": longest, **more}
-    contract = f"a text of at most {longest} characters"
-    return _field(default, Input(form, contract, partial(_is_text, longest=longest), str))
-
-
-def columns(label: str, *, group: str = "") -> Any:
+def columns(label: str, **form: Any) -> Any:
     """A field of settings that holds names of columns; the page shows boxes to check."""
 
     def fits(value: Any) -> bool:
@@ -137,19 +113,24 @@ def columns(label: str, *, group: str = "") -> Any:
             return False
         return all(_is_text(each, LONGEST_NAME) for each in value) and len(set(value)) == len(value)
 
-    form = {"kind": "columns", "label": label, "group": group}
-    return _field((), Input(form, f"at most {MOST_COLUMNS} different names of columns", fits, tuple))
+    return _field((), "columns", label, f"at most {MOST_COLUMNS} different names of columns", fits, tuple, form)
 
 
-def upload(label: str, *, group: str = "") -> Any:
+def upload(label: str, **form: Any) -> Any:
     """A field of settings that holds the number of an uploaded file, or nothing yet. No permalink has it."""
 
     def fits(value: Any) -> bool:
         return isinstance(value, str) and UPLOAD_NUMBER.fullmatch(value) is not None
 
-    # The page need not send a file that is too large.
-    form = {"kind": "upload", "label": label, "group": group, "endings": ENDINGS, "largest": LARGEST_FILE}
-    return _field("", Input(form, "the number of an upload", fits, str))
+    form |= {"endings": ENDINGS, "largest": LARGEST_FILE}  # the page need not send a file that is too large
+    return _field("", "upload", label, "the number of an upload", fits, str, form)
+
+
+def _field(
+    default: Any, kind: str, label: str, contract: str, fits: Callable[[Any], bool], convert: Any, form: dict[str, Any]
+) -> Any:
+    described = {"kind": kind, "label": label, "group": "", "display": False, "only_for": None} | form
+    return field(default=default, metadata={"input": Input(described, contract, fits, convert)})
 
 
 def read(settings: type, given: Any) -> Any:
@@ -175,20 +156,17 @@ def inputs(settings: type) -> dict[str, Input]:
 
 def meaningful(settings: Any) -> dict[str, Any]:
     """The values of all fields that mean something for these settings: those that the page shows."""
+    conditions = {name: each.form["only_for"] for name, each in inputs(type(settings)).items()}
     return {
         name: getattr(settings, name)
-        for name, each in inputs(type(settings)).items()
-        if each.only_for is None or getattr(settings, each.only_for[0]) in each.only_for[1]
+        for name, only_for in conditions.items()
+        if only_for is None or getattr(settings, only_for[0]) in only_for[1]
     }
 
 
 def schema(settings: type) -> list[dict[str, Any]]:
     """What the page needs to build a form."""
     return [{"name": each.name, "default": each.default, **each.metadata["input"].form} for each in fields(settings)]
-
-
-def _field(default: Any, made: Input) -> Any:
-    return field(default=default, metadata={"input": made})
 
 
 def _is_text(value: Any, longest: int) -> bool:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,31 +33,21 @@ class View(NamedTuple):
     Attributes:
         settings: a frozen dataclass whose fields are made by `holdfast.apps.lab.inputs`; it may check combinations.
         compute: (settings, context) -> the data of the charts, by name. Arrays become lists and NaN null. The part
-            `code` is the same computation for copying. Long work asks `holdfast.core.worker` whether it should stop;
-            the loop over steps does so already.
+            `code` is the same computation for copying: a script (`python`) and a line for the shell (`command`). Long
+            work asks `holdfast.core.worker` whether it should stop; the loop over steps does so already.
     """
 
     settings: type
     compute: Callable[[Any, Context], dict[str, Any]]
 
 
-def copied(python: str, command: str) -> dict[str, str]:
-    """The part `code`: the computation as a script and as a line for the shell."""
-    return {"python": python, "command": command}
-
-
-def different(settings: Any) -> dict[str, Any]:
-    """The fields of a dataclass that do not have their default values."""
-    known = ((field.default, field.name, getattr(settings, field.name)) for field in fields(settings))
-    return {name: value for default, name, value in known if value != default}
-
-
 def as_call(name: str, arguments: Mapping[str, Any], *positional: str) -> str:
     """A Python call, one argument in each line; positional arguments are code already.
 
     Example:
+        >>> from holdfast.apps.cli.command import given
         >>> from holdfast.sensing.settings import Settings
-        >>> print(as_call("hf.Settings", different(Settings(dimension=20, order="cyclic"))))
+        >>> print(as_call("hf.Settings", given(Settings(dimension=20, order="cyclic"))))
         hf.Settings(
             dimension=20,
             order="cyclic",

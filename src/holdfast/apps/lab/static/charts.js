@@ -7,6 +7,7 @@ import { linear, logarithmic, written } from "./scales.js";
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const MARGIN = { top: 8, right: 14, bottom: 42, left: 66 };
 const LEGEND_ROW = 20;
+const HEIGHT = 260; // of a frame, unless a chart says otherwise
 const CHARACTER = 6.2; // mean width of one in legends, in pixels
 const DASHES = ["", "7 4", "2 4", "9 3 2 3"]; // curves are told apart without colour
 
@@ -48,12 +49,11 @@ export function lineChart(stage, options) {
 
 function drawLines(spec, width) {
   const legend = legendRows(spec.series.filter((each) => each.label), width);
-  const frame = newFrame(width, options(spec).height, legend.rows);
+  const frame = newFrame(width, spec.height ?? HEIGHT, legend.rows);
   const xs = spec.series.flatMap((each) => [each.x[0], each.x[each.x.length - 1]]);
   const x = (spec.x.log ? logarithmic : linear)(spec.x.domain ?? [Math.min(...xs), Math.max(...xs)], [frame.left, frame.right]);
   const y = (spec.y.log ? logarithmic : linear)(spec.y.domain, [frame.bottom, frame.top]);
-  const clip = `clip-${Math.random().toString(36).slice(2)}`;
-  const inside = svgElement("g", { "clip-path": `url(#${clip})` });
+  const [clip, inside] = clipped(frame);
   for (const each of spec.series) {
     if (each.low) inside.append(svgElement("path", { class: `band ${each.tone}`, d: bandPath(each, x, y) }));
   }
@@ -64,7 +64,7 @@ function drawLines(spec, width) {
     inside.append(svgElement("path", attributes));
   }
   const picture = svgElement("svg", { viewBox: `0 0 ${width} ${frame.height}` }, [
-    clipPath(clip, frame), ...axes(spec, frame, x, y), inside, ...legend.draw(),
+    clip, ...axes(spec, frame, x, y), inside, ...legend.draw(),
   ]);
   picture.append(...readout(picture, spec, frame, x));
   return picture;
@@ -106,17 +106,16 @@ export function planeChart(stage, options) {
 function drawPlane(spec, width) {
   const curves = spec.curves.map((each, index) => ({ ...each, dash: index }));
   const legend = legendRows([...(spec.legend ?? []), ...curves.filter((each) => each.label)], width);
-  const frame = newFrame(width, options(spec).height, legend.rows);
+  const frame = newFrame(width, spec.height ?? HEIGHT, legend.rows);
   const x = (spec.x.log ? logarithmic : linear)(spec.x.domain, [frame.left, frame.right]);
   const y = (spec.y.log ? logarithmic : linear)(spec.y.domain, [frame.bottom, frame.top]);
-  const clip = `clip-${Math.random().toString(36).slice(2)}`;
-  const inside = svgElement("g", { "clip-path": `url(#${clip})` });
+  const [clip, inside] = clipped(frame);
   if (spec.cells) inside.append(cellMap(spec.cells, x, y));
   for (const each of curves) {
     const kind = each.tone ? `line ${each.tone}` : "curve";
     inside.append(svgElement("path", { class: kind, d: linePath(each.x, each.y, x, y), "stroke-dasharray": DASHES[each.dash] }));
   }
-  const parts = [clipPath(clip, frame), inside, ...axes(spec, frame, x, y, false), ...legend.draw()];
+  const parts = [clip, inside, ...axes(spec, frame, x, y, false), ...legend.draw()];
   if (spec.point) parts.push(svgElement("circle", { class: "point", cx: x(spec.point[0]), cy: y(spec.point[1]), r: 6.5 }));
   const picture = svgElement("svg", { viewBox: `0 0 ${width} ${frame.height}` }, parts);
   if (spec.pick) picture.append(pickArea(picture, frame, x, y, spec.pick));
@@ -168,19 +167,18 @@ function pickArea(picture, frame, x, y, pick) {
   return area;
 }
 
-function options(spec) {
-  return { height: spec.height ?? 260 };
-}
-
 export function newFrame(width, height, legendRowCount) {
   const top = MARGIN.top + LEGEND_ROW * legendRowCount;
   const total = height + LEGEND_ROW * legendRowCount;
   return { width, height: total, left: MARGIN.left, right: width - MARGIN.right, top, bottom: total - MARGIN.bottom };
 }
 
-function clipPath(name, frame) {
+// A group of which only what is inside the frame is seen, and the definition that it needs.
+function clipped(frame) {
+  const id = `clip-${Math.random().toString(36).slice(2)}`;
   const box = { x: frame.left, y: frame.top - 1, width: frame.right - frame.left, height: frame.bottom - frame.top + 2 };
-  return svgElement("defs", {}, [svgElement("clipPath", { id: name }, [svgElement("rect", box)])]);
+  const definition = svgElement("defs", {}, [svgElement("clipPath", { id }, [svgElement("rect", box)])]);
+  return [definition, svgElement("g", { "clip-path": `url(#${id})` })];
 }
 
 export function axes(spec, frame, x, y, grid = true) {

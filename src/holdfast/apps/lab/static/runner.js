@@ -1,7 +1,7 @@
 // Computations on the server: a stream of events, of which the newest request is the only one that counts.
 
 // A random number that only this tab knows keeps its uploads and its computations apart from those of others.
-export const TAB = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+const TAB = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 // A computation younger than this many milliseconds is waited for, so that curves follow while a slider moves.
 const PATIENCE = 400;
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast.apps.cli.command import given
 from holdfast.apps.lab.inputs import choice, meaningful, number
-from holdfast.apps.lab.view import Context, View, as_call, as_command, copied, different
+from holdfast.apps.lab.view import Context, View, as_call, as_command
 from holdfast.completion.names import ALGORITHMS, ORDERS, PROBLEMS
 from holdfast.completion.settings import CompletionSettings
 from holdfast.core.progress import stages
@@ -133,7 +134,7 @@ def _about_offshoots(rank: np.ndarray, ends: np.ndarray) -> list[str]:
 
 def code(settings: JumpsSettings) -> dict[str, str]:
     """The same simulation, with its jumps in words."""
-    changed = different(settings.simulated())
+    changed = given(settings.simulated())
     python = f"""import holdfast as hf
 
 settings = {as_call("hf.completion.CompletionSettings", changed)}
@@ -142,7 +143,7 @@ print(*summary.sentences, sep="\\n")
 for run in summary.runs:
     print(run.seed, run.test_error, run.jumps, run.offshoot_errors)
 """
-    return copied(python, as_command("jumps", changed))
+    return {"python": python, "command": as_command("jumps", changed)}
 
 
 VIEW = View(JumpsSettings, compute)

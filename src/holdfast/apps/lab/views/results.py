@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.apps.lab.inputs import choice, column, text
 from holdfast.apps.lab.results import CLAIMS, choose_axes, open_reproduction, sweep_axes
-from holdfast.apps.lab.view import Context, View, as_call, as_command, copied, literal
+from holdfast.apps.lab.view import Context, View, as_call, as_command, literal
 from holdfast.core.progress import counted
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ for claim in claims:
     again = name if name in found.file.seeds else " ".join(names)
     quickly = " --quick" if found.file.quick else ""
     command = f"holdfast reproduce {again}{quickly} --out {shlex.quote(folder.name)}"
-    context.send("code", copied(python, command))
+    context.send("code", {"python": python, "command": command})
     listed = "; ".join(f"{verdict}: {count}" for verdict, count in counts.most_common())
     quick = " This was a quick look with few seeds, not a test." if found.file.quick else ""
     failed = f" Experiments that failed: {', '.join(found.file.failed)}." if found.file.failed else ""
@@ -173,7 +173,7 @@ figure = {call}
 figure.savefig("sweep.png")
 """
     words = ["sweep-plot", folder, *(["--at", *fixed] if fixed else [])]
-    return copied(python, as_command(words, drawn | chosen))
+    return {"python": python, "command": as_command(words, drawn | chosen)}
 
 
 VIEW = View(ResultsSettings, compute)

@@ -9,7 +9,7 @@ from holdfast.apps.lab.examples import EXAMPLES, example_table
 from holdfast.apps.lab.inputs import choice, column, columns, upload
 from holdfast.apps.lab.tables import TableLook, check_features, look_at
 from holdfast.apps.lab.uploads import Upload
-from holdfast.apps.lab.view import Context, View, as_call, as_command, copied, literal
+from holdfast.apps.lab.view import Context, View, as_call, as_command, literal
 from holdfast.core.progress import counted, stages
 from holdfast.core.worker import StoppedError, current_worker
 from holdfast.tables.options import ReadingOptions
@@ -228,7 +228,7 @@ print(estimator.summary())
 print(*model.notes, *model.advice, sep="\\n")
 model.save(Path("model.json"))
 """
-    return copied(python, command)
+    return {"python": python, "command": command}
 
 
 VIEW = View(TableSettings, compute)

@@ -1,5 +1,6 @@
 """Window: environments with strengths to drag, the step sizes that wash them out, the tail that remains, and advice."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.apps.lab.inputs import choice, number, text
-from holdfast.apps.lab.view import Context, View, as_call, as_command, copied
+from holdfast.apps.lab.view import Context, View, as_call, as_command
 
 if TYPE_CHECKING:
     from holdfast.sensing.environments import FiniteEnvironments
@@ -67,9 +68,9 @@ class WindowSettings:
             )
         return values
 
-    def diagnosed(self) -> dict[str, Any]:
-        """The arguments of `diagnose`, in the order of the form."""
-        return {name: getattr(self, name) for name in (*RUN, *SEARCHED)}
+    def arguments(self, names: Iterable[str]) -> dict[str, Any]:
+        """Some of the settings, by name."""
+        return {name: getattr(self, name) for name in names}
 
 
 def compute(settings: WindowSettings, context: Context) -> dict[str, Any]:
@@ -88,24 +89,26 @@ def compute(settings: WindowSettings, context: Context) -> dict[str, Any]:
     context.send("window", {"low": window.low, "high": window.high, "empty": window.empty, "bounded": found.bounded})
     context.send("exponents", _exponents(environments))
     context.send("point", {"exponent": top.value, "stable": stable})
-    law, reason = _stationary(settings, environments, top.value) if stable else (None, "")
-    context.send("tail", _tail(settings, environments, law))
     sentences = [
         # Without its reason: the height of the summary should not change much while a point is dragged.
         f"{window.sentence.partition(':')[0].rstrip('.')}.",
         about_step_size(environments, settings.step_size, found, top),
     ]
-    if law is not None:
-        sentences.append(f"In the long run the spurious share has {law.averages}.")
-    elif reason:
-        sentences.append(f"In the long run the spurious share is not known: {reason}.")
+    law = None
+    if stable:
+        try:
+            law = _stationary(settings, environments, top.value)
+            sentences.append(f"In the long run the spurious share has {law.averages}.")
+        except ValueError as reason:
+            sentences.append(f"In the long run the spurious share is not known: {reason}.")
+    context.send("tail", _tail(settings, environments, law))
     advice = [window.sentence]
     if settings.advice == "on" and not window.empty:
-        searched = _search(settings.strengths, **{name: getattr(settings, name) for name in SEARCHED})
+        searched = _search(settings.strengths, **settings.arguments(SEARCHED))
         advice += searched
         sentences.append(searched[0])
     elif stable:
-        advice.append(advise_order(environments, **{name: getattr(settings, name) for name in RUN}))
+        advice.append(advise_order(environments, **settings.arguments(RUN)))
     return {"advice": advice, "summary": " ".join(sentences)}
 
 
@@ -121,38 +124,25 @@ def _exponents(environments: "FiniteEnvironments") -> dict[str, np.ndarray]:
     }
 
 
-def _stationary(
-    settings: WindowSettings, environments: "FiniteEnvironments", exponent: float
-) -> tuple["StationaryLaw | None", str]:
-    """The law of the share in the long run, or a reason why there is none."""
+def _stationary(settings: WindowSettings, environments: "FiniteEnvironments", exponent: float) -> "StationaryLaw":
+    """The law of the share in the long run; a ValueError says why there is none."""
     from holdfast.theory.lyapunov import stationary_shares
     from holdfast.theory.tails import stationary_law
 
     deviation = float(np.std(settings.values))
     if deviation == 0:
-        return None, "the strengths do not vary"
+        raise ValueError("the strengths do not vary")
     if exponent > 0 and settings.step_size * deviation < LEAST_DEVIATION:
         mean = float(stationary_shares(environments, settings.step_size)[0])
-        return None, f"at so small a step size only its mean is computed, about {mean:.2g}"
-    try:
-        return stationary_law(environments, settings.step_size, batch_size=settings.batch_size), ""
-    except ValueError as error:
-        return None, str(error)
+        raise ValueError(f"at so small a step size only its mean is computed, about {mean:.2g}")
+    return stationary_law(environments, settings.step_size, batch_size=settings.batch_size)
 
 
 def _tail(settings: WindowSettings, environments: "FiniteEnvironments", law: "StationaryLaw | None") -> dict[str, Any]:
     """How likely shares above each level are: in the long run by the theory, and after T steps by simulation."""
     from holdfast.theory.shares import simulate_shares
 
-    shares = simulate_shares(
-        environments,
-        settings.step_size,
-        settings.steps,
-        settings.init_scale,
-        batch_size=settings.batch_size,
-        dimension=settings.dimension,
-        runs=RUNS,
-    )
+    shares = simulate_shares(environments, **settings.arguments((*RUN, "batch_size", "dimension")), runs=RUNS)
     finite = np.sort(shares.spurious[~shares.diverged])
     ranks = np.unique(np.geomspace(1, RUNS, POINTS).astype(int))  # from the largest share down
     ranks = ranks[(ranks > shares.diverged.sum()) & (ranks <= RUNS)]
@@ -193,7 +183,7 @@ def _search(strengths: str, **wanted: Any) -> tuple[str, ...]:
 
 def code(settings: WindowSettings) -> dict[str, str]:
     """The same numbers and sentences, and a command for the whole advice."""
-    given = settings.diagnosed()
+    given = settings.arguments((*RUN, *SEARCHED))
     python = f"""import holdfast as hf
 
 environments, step_size = hf.environments.table({settings.values}), {settings.step_size!r}
@@ -203,7 +193,7 @@ print(hf.theory.tail_index(environments, step_size, learned=1.0))
 diagnosis = {as_call("hf.diagnose", given, "environments")}
 print(*diagnosis.sentences, sep="\\n")
 """
-    return copied(python, as_command(["window", "--strengths", *map(repr, settings.values)], given))
+    return {"python": python, "command": as_command(["window", "--strengths", *map(repr, settings.values)], given)}
 
 
 VIEW = View(WindowSettings, compute)

@@ -1,6 +1,7 @@
 """Matrix completion by annealed SGD on a deep linear network, which jumps to a low rank on its way."""
 
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from holdfast.completion.annealing import (
 from holdfast.completion.jumps import GONE, Jump, jumps, ranks
 from holdfast.completion.observations import Centred, CompletionRegressor, Fold, balanced_factors, held_out_errors
 from holdfast.core.progress import Progress, stages, watched
-from holdfast.core.validation import COUNT, POSITIVE, Rule
+from holdfast.core.validation import COUNT, POSITIVE, Count, Rule
 
 # The grid of ridges: they lose singular values from the largest of the data down to this share of it.
 RIDGES, SMALLEST_SHARE = 8, 0.05
@@ -58,6 +59,7 @@ class _Plan(NamedTuple):
     path: pd.DataFrame
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DeepMatrixFactorization(CompletionRegressor):
     """Matrix completion by SGD on a deep linear network with an L2 penalty, annealed.
 
@@ -109,37 +111,13 @@ class DeepMatrixFactorization(CompletionRegressor):
         (1, True)
     """
 
-    _rules: ClassVar = {
-        POSITIVE: ("ridge", "step_size"),
-        COUNT: ("width", "steps", "restarts"),
-        Rule("a whole number of at least 3", lambda value: value >= 3, whole=True): ("depth",),
-    }
-    _optional = ("ridge", "step_size", "width")
-
-    def __init__(
-        self,
-        *,
-        ridge=None,
-        step_size=None,
-        depth=3,
-        width=None,
-        center=True,
-        folds=5,
-        steps=3000,
-        restarts=4,
-        random_state=0,
-        verbose=0,
-    ):
-        self.ridge = ridge
-        self.step_size = step_size
-        self.depth = depth
-        self.width = width
-        self.center = center
-        self.folds = folds
-        self.steps = steps
-        self.restarts = restarts
-        self.random_state = random_state
-        self.verbose = verbose
+    ridge: Annotated[float | None, POSITIVE] = None
+    step_size: Annotated[float | None, POSITIVE] = None
+    depth: Annotated[int, Rule("a whole number of at least 3", lambda value: value >= 3, whole=True)] = 3
+    width: Annotated[int | None, COUNT] = None
+    steps: Count = 3000
+    restarts: Count = 4
+    verbose: Any = 0
 
     def _completed(self, centres: list[Centred], seed: int) -> tuple[Centred, np.ndarray, np.ndarray]:
         ridges = RIDGES if self.ridge is None else 1

@@ -1,10 +1,11 @@
 """Observed entries of a table of rows and columns: labels to codes, offsets, folds; the common part of completion."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from holdfast.core.validation import Rule, check_attributes
+from holdfast.core.validation import Rule, check_fields
 
 # What the offsets may be shrunk by, in observations: a row with as many of them as this goes half of the way to its
 # own mean. The first one means no offsets.
@@ -21,8 +22,6 @@ SHRINKAGES = (np.inf, 30.0, 10.0, 3.0, 1.0, 0.1)
 OFFSET_TOLERANCE, OFFSET_SWEEPS = 1e-6, 100
 # Values that differ by at most this many units in the last place of the largest are one value.
 RESOLUTION = 8
-# What every estimator asks of its arguments.
-RULES = {Rule("a whole number of at least 2", lambda value: value >= 2, whole=True): ("folds",)}
 
 
 class Observations(NamedTuple):
@@ -115,16 +114,23 @@ class Centred(NamedTuple):
     folds: list[Fold]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CompletionRegressor(RegressorMixin, BaseEstimator, ABC):
     """Base of all estimators that predict y from a row label and a column label, by offsets and factors.
 
         y_ij = mean + a_i + b_j + u_i^T v_j
 
-    A subclass has the arguments `center`, `folds` and `random_state`, and says how it completes centred observations.
+    A subclass says how it completes centred observations.
+
+    Args:
+        center: whether there is a mean, and offsets of rows and columns.
+        folds: parts of the entries that are held out, one after the other.
+        random_state: of the folds.
     """
 
-    _rules: ClassVar[Mapping[Rule, Collection[str]]] = {}
-    _optional: ClassVar[Collection[str]] = ()
+    center: Any = True
+    folds: Annotated[int, Rule("a whole number of at least 2", lambda value: value >= 2, whole=True)] = 5
+    random_state: Any = 0
 
     @abstractmethod
     def _completed(self, centres: list[Centred], seed: int) -> tuple[Centred, np.ndarray, np.ndarray]:
@@ -137,7 +143,7 @@ class CompletionRegressor(RegressorMixin, BaseEstimator, ABC):
             X: (n, 2), row and column label of each entry: strings, numbers, anything that can be told apart.
             y: (n,), their values.
         """
-        check_attributes(self, {**RULES, **self._rules}, self._optional)
+        check_fields(self)
         observations = self._read(X, y)
         seed = int(check_random_state(self.random_state).randint(2**30))  # other seeds are this one and a small number
         centre, left, right = self._completed(centrings(observations, self.center, self.folds, seed), seed)

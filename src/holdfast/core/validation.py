@@ -1,7 +1,7 @@
 """Checks of settings: an error names the argument, the value and what is allowed. Imports nothing heavy."""
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from functools import cache
 from numbers import Integral, Real
@@ -86,23 +86,6 @@ CountOrZero = Annotated[int, COUNT_OR_ZERO]
 Seed = Annotated[int, SEED]
 
 
-def check_attributes(owner: Any, rules: Mapping[Rule, Collection[str]], optional: Collection[str] = ()) -> None:
-    """Check numbers that an object, such as an estimator, has as attributes.
-
-    Args:
-        owner: of the numbers.
-        rules: rule -> the attributes it is for.
-        optional: those that may be None.
-
-    Example:
-        >>> check_attributes(range(5, 9), {COUNT_OR_ZERO: ("start", "stop"), POSITIVE: ("step",)})
-    """
-    for rule, names in rules.items():
-        for name in names:
-            if name not in optional or getattr(owner, name) is not None:
-                rule.check(name, getattr(owner, name))
-
-
 class SettingType(NamedTuple):
     """What the type of a field of settings says about its values.
 
@@ -146,8 +129,15 @@ def setting_types(settings: Any) -> dict[str, SettingType]:
     return found
 
 
-def check_settings(settings: Any) -> None:
-    """Check the fields of a dataclass by what their types say about numbers, names and truth values."""
+def check_fields(settings: Any) -> None:
+    """Check the fields of a dataclass by what their types say about numbers, names and truth values.
+
+    Example:
+        >>> from holdfast.completion.baselines import TwoWayMeans
+        >>> check_fields(TwoWayMeans(folds=1))
+        Traceback (most recent call last):
+        ValueError: folds must be a whole number of at least 2, got 1
+    """
     for name, kind in setting_types(settings.__class__).items():
         value = getattr(settings, name)
         if kind.choices and value not in kind.choices:
@@ -164,5 +154,10 @@ def check_settings(settings: Any) -> None:
             kind.rule.check(name, number)
         if isinstance(value, tuple) and len(set(value)) < len(value):
             raise ValueError(f"{name} must hold each value once, got {value!r}")
+
+
+def check_settings(settings: Any) -> None:
+    """Check the settings of runs with consecutive seeds."""
+    check_fields(settings)
     if settings.seed + settings.seeds > 2**32:
         raise ValueError(f"seed + seeds must be at most 2^32, got {settings.seed} + {settings.seeds}")

@@ -1,12 +1,12 @@
 """Finite batches: what is measured in them, and the residual that sampling error sustains under HeteroSGD."""
 
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.core.validation import COUNT, NOT_NEGATIVE, POSITIVE, require
+from holdfast.core.validation import NOT_NEGATIVE, POSITIVE, Count, check_fields, require
 from holdfast.sensing.ensembles import Ensemble, named_ensemble
 from holdfast.sensing.environments import Environments, FiniteEnvironments
 
@@ -37,18 +37,16 @@ class Sampling:
         ([1.0], 0.5)
     """
 
-    batch_size: float | None = None
-    noise_variance: float = 0.0
-    dimension: int = 100
+    batch_size: Annotated[float | None, POSITIVE] = None
+    noise_variance: Annotated[float, NOT_NEGATIVE] = 0.0
+    dimension: Count = 100
     spectrum: ArrayLike = 1.0
     ensemble: str | Ensemble = "symmetric"
 
     def __post_init__(self) -> None:
-        POSITIVE.check("batch_size", 1 if self.batch_size is None else self.batch_size)
-        NOT_NEGATIVE.check("noise_variance", self.noise_variance)
+        check_fields(self)
         contract = "noise_variance must be 0 without a batch_size, because an infinite batch averages the noise out"
         require(self.batch_size is not None or self.noise_variance == 0, contract, self.noise_variance)
-        COUNT.check("dimension", self.dimension)
         values = np.asarray(self.spectrum)
         proper = values.ndim <= 1 and values.size > 0 and values.dtype.kind in "fiu"
         proper = proper and bool((np.isfinite(values) & (values > 0)).all())

@@ -4,13 +4,13 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from holdfast.core.validation import COUNT, POSITIVE, SEED, check_attributes, require
+from holdfast.core.validation import POSITIVE, Count, Rule, Seed, check_fields, require
 
 # Rows that are predicted at once when a network is judged.
 SCORED_AT_ONCE = 8192
@@ -37,20 +37,17 @@ class TrainingOptions:
         256
     """
 
-    epochs: int = 50
-    batch_size: int = 256
-    learning_rate: float = 1e-3
-    patience: int = 10
-    seed: int = 0
+    epochs: Count = 50
+    batch_size: Count = 256
+    learning_rate: Annotated[float, POSITIVE] = 1e-3
+    patience: Count = 10
+    seed: Seed = 0
     device: str = "cpu"
     score: Literal["accuracy", "likelihood"] = "accuracy"
-    averaging: float = 0.0
+    averaging: Annotated[float, Rule("a number from 0 to below 1", lambda value: 0 <= value < 1)] = 0.0
 
     def __post_init__(self) -> None:
-        counts, rates = ("epochs", "batch_size", "patience"), ("learning_rate",)
-        check_attributes(self, {COUNT: counts, POSITIVE: rates, SEED: ("seed",)})
-        require(self.score in ("accuracy", "likelihood"), "score must be accuracy or likelihood", repr(self.score))
-        require(0 <= self.averaging < 1, "averaging must be a number from 0 to below 1", repr(self.averaging))
+        check_fields(self)
 
 
 class History(NamedTuple):

@@ -1,7 +1,8 @@
 """Matrix completion by alternating least squares: the baseline with a rank of its own."""
 
 from collections.abc import Iterator
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,13 @@ from holdfast.completion.observations import (
     best_centring,
     held_out_errors,
 )
-from holdfast.core.validation import COUNT, POSITIVE
+from holdfast.core.validation import POSITIVE, Count
 
 # Penalties on the factors of standardised values: next to none, and two with which weak factors shrink.
 PENALTIES = (0.01, 0.3, 3.0)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AlternatingLeastSquares(CompletionRegressor):
     """Factors of a given rank by alternating ridge regressions, the rank and the ridge chosen on held-out entries.
 
@@ -48,15 +50,9 @@ class AlternatingLeastSquares(CompletionRegressor):
         12.2
     """
 
-    _rules: ClassVar = {COUNT: ("max_rank", "max_iter"), POSITIVE: ("tolerance",)}
-
-    def __init__(self, *, max_rank=8, tolerance=1e-5, max_iter=100, center=True, folds=5, random_state=0):
-        self.max_rank = max_rank
-        self.tolerance = tolerance
-        self.max_iter = max_iter
-        self.center = center
-        self.folds = folds
-        self.random_state = random_state
+    max_rank: Count = 8
+    tolerance: Annotated[float, POSITIVE] = 1e-5
+    max_iter: Count = 100
 
     def _completed(self, centres: list[Centred], seed: int) -> tuple[Centred, np.ndarray, np.ndarray]:
         centre, self.path_, best = best_centring(centres, self._held_out_errors)

@@ -1,7 +1,8 @@
 """Matrix completion by the nuclear norm: the convex baseline."""
 
 from collections.abc import Iterator
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from holdfast.completion.observations import (
     best_centring,
     held_out_errors,
 )
-from holdfast.core.validation import COUNT, POSITIVE
+from holdfast.core.validation import POSITIVE, Count
 
 # The path goes from the smallest penalty that gives 0 down to this share of it.
 SMALLEST_SHARE = 0.01
@@ -21,6 +22,7 @@ SMALLEST_SHARE = 0.01
 ZERO = 1e-9
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SoftImpute(CompletionRegressor):
     """Least squares with a penalty on the nuclear norm, along a warm-started path of penalties.
 
@@ -52,15 +54,9 @@ class SoftImpute(CompletionRegressor):
         12
     """
 
-    _rules: ClassVar = {COUNT: ("penalties", "max_iter"), POSITIVE: ("tolerance",)}
-
-    def __init__(self, *, penalties=15, tolerance=1e-4, max_iter=300, center=True, folds=5, random_state=0):
-        self.penalties = penalties
-        self.tolerance = tolerance
-        self.max_iter = max_iter
-        self.center = center
-        self.folds = folds
-        self.random_state = random_state
+    penalties: Count = 15
+    tolerance: Annotated[float, POSITIVE] = 1e-4
+    max_iter: Count = 300
 
     def _completed(self, centres: list[Centred], seed: int) -> tuple[Centred, np.ndarray, np.ndarray]:
         centre, self.path_, best = best_centring(centres, self._held_out_errors)

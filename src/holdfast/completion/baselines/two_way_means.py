@@ -28,11 +28,6 @@ class TwoWayMeans(CompletionRegressor):
         [31.0, 31.0]
     """
 
-    def __init__(self, *, center=True, folds=5, random_state=0):
-        self.center = center
-        self.folds = folds
-        self.random_state = random_state
-
     def _completed(self, centres: list[Centred], seed: int) -> tuple[Centred, np.ndarray, np.ndarray]:
         left, right = (np.zeros((size, 0)) for size in centres[-1].observations.shape)
         return centres[-1], left, right

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.core.validation import require
+
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?", re.ASCII)
 # As `holdfast.tables.labels` writes bins.
 _BIN = re.compile(
@@ -86,11 +88,10 @@ def group_rows(environments: Any, row_count: int) -> Grouping:
             array = np.asarray(environments, dtype=object)  # 1 and "1" in a list are two labels, not one
         if array.ndim == 2 and array.shape[1] == 1:
             array = array[:, 0]
-        if array.ndim != 1:
-            raise ValueError(f"environments must be one label for each row, got an array of shape {array.shape}")
+        require(array.ndim == 1, "environments must be one label for each row", f"an array of shape {array.shape}")
         column = pd.Series(array)
-    if len(column) != row_count:
-        raise ValueError(f"environments must hold one label for each of the {row_count} rows, got {len(column)} labels")
+    contract = f"environments must hold one label for each of the {row_count} rows"
+    require(len(column) == row_count, contract, f"{len(column)} labels")
     missing = column.isna().to_numpy()
     if missing.any():
         raise ValueError(

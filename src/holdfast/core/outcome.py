@@ -62,18 +62,14 @@ def diverged(step: int, parameters: str) -> Outcome:
     return Outcome(Code.DIVERGED, sentence)
 
 
-class _End(IntEnum):
-    """The ways a run can end, with why one that finished did not converge."""
-
-    DIVERGED = 0
-    UNTOLD = 1
-    MOVING = 2
-    SMALL = 3
-    SETTLED = 4
-
-
-# The code of each end, by its number.
-_CODES = np.array([Code.DIVERGED, Code.FINISHED, Code.FINISHED, Code.FINISHED, Code.CONVERGED], np.int8)
+# The ends of a run in the order in which they are told apart, each with its code and, but for the first, its sentence.
+_ENDS = (
+    (Code.DIVERGED, ""),
+    (Code.FINISHED, "finished {steps} steps; too few records to tell whether it converged"),
+    (Code.FINISHED, "finished {steps} steps; the {widest} signal still moved by {moved:.2g} in the last quarter"),
+    (Code.FINISHED, "finished {steps} steps; the invariant signal is still small"),
+    (Code.CONVERGED, f"converged: no signal moved by more than {TOLERANCE} in the last quarter of {{steps}} steps"),
+)
 
 
 def outcomes(records: Records) -> list[Outcome]:
@@ -84,10 +80,12 @@ def outcomes(records: Records) -> list[Outcome]:
     steps. Finished: neither.
     """
     steps, (ends, ranges) = int(records.steps[-1]), _ends(records)
-    rows = zip(ends, records.diverged_at, ranges.argmax(axis=0), ranges.max(axis=0), strict=True)
-    return [
-        _outcome(_End(end), steps, int(step), SETTLING[widest], float(range_)) for end, step, widest, range_ in rows
-    ]
+    found = []
+    for end, step, widest, moved in zip(ends, records.diverged_at, ranges.argmax(0), ranges.max(0), strict=True):
+        code, sentence = _ENDS[end]
+        told = Outcome(code, sentence.format(steps=steps, widest=SETTLING[widest], moved=moved))
+        found.append(diverged(int(step), "factors") if code is Code.DIVERGED else told)
+    return found
 
 
 def outcome_codes(records: Records) -> np.ndarray:
@@ -99,7 +97,7 @@ def outcome_codes(records: Records) -> np.ndarray:
         >>> outcome_codes(Records(np.arange(5), values, np.array([7, -1]))).tolist()
         [2, 1]
     """
-    return _CODES[_ends(records)[0]]
+    return np.array([code for code, _ in _ENDS], np.int8)[_ends(records)[0]]
 
 
 def _ends(records: Records) -> tuple[np.ndarray, np.ndarray]:
@@ -108,16 +106,4 @@ def _ends(records: Records) -> tuple[np.ndarray, np.ndarray]:
     ranges = np.array([np.ptp(records.values[name][:, late], axis=1) for name in SETTLING])
     untold = np.full(len(records.diverged_at), late.sum() < 2)
     moving, small = ~(ranges.max(axis=0) <= TOLERANCE), records.values["phase"][:, -1] == 1
-    return np.select([records.diverged_at >= 0, untold, moving, small], [*_End][:4], _End.SETTLED), ranges
-
-
-def _outcome(end: _End, steps: int, diverged_at: int, widest: str, moved: float) -> Outcome:
-    if end is _End.DIVERGED:
-        return diverged(diverged_at, "factors")
-    sentence = {
-        _End.UNTOLD: f"finished {steps} steps; too few records to tell whether it converged",
-        _End.MOVING: f"finished {steps} steps; the {widest} signal still moved by {moved:.2g} in the last quarter",
-        _End.SMALL: f"finished {steps} steps; the invariant signal is still small",
-        _End.SETTLED: f"converged: no signal moved by more than {TOLERANCE} in the last quarter of {steps} steps",
-    }[end]
-    return Outcome(Code(_CODES[end]), sentence)
+    return np.select([records.diverged_at >= 0, untold, moving, small], range(4), 4), ranges

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from holdfast.core.algorithm import Algorithm
 from holdfast.core.progress import Progress
 from holdfast.core.randomness import fold_in
+from holdfast.core.validation import require
 from holdfast.core.worker import StoppedError, available_cores, current_worker
 
 # A run whose squared norm passes this has left every region that the theory is about; the next step and its square
@@ -140,8 +141,7 @@ def run(
     """
     numbers = np.asarray(seeds, np.uint32)
     count = len(numbers)
-    if count == 0:
-        raise ValueError("seeds must hold at least one seed, got none")
+    require(count > 0, "seeds must hold at least one seed", "none")
     records = np.unique(np.append(np.arange(0, steps, every), steps)).astype(np.int32)
     # A single run of a larger slab is vectorised too: XLA takes minutes to compile the exact law of one run without it.
     vectorised, slab = slab > 1, min(slab, count)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from holdfast.core.owner import is_gone, owner_of, temporary_name
+from holdfast.core.validation import require
 
 STANDARD_STREAM = Path("-")
 """Stands for standard input or output on the command line."""
@@ -109,18 +110,14 @@ def check_output(path: Path, suffixes: Sequence[str], *, overwrite: bool = False
     quoted = repr(str(path))
     if path == STANDARD_STREAM or _is_device(path):
         return
-    if not path.name.lower().endswith(tuple(suffixes)):
-        raise ValueError(f"{argument} must end in {' or '.join(suffixes)}, got {quoted}")
-    if not path.parent.is_dir():
-        raise ValueError(f"{argument} must lie in a folder that exists, got {quoted}")
+    named = path.name.lower().endswith(tuple(suffixes))
+    require(named, f"{argument} must end in {' or '.join(suffixes)}", quoted)
+    require(path.parent.is_dir(), f"{argument} must lie in a folder that exists", quoted)
     if path.exists():
         replaceable = (path / "zarr.json").is_file() if path.suffix.lower() == ".zarr" else path.is_file()
-        if not replaceable:
-            raise ValueError(f"{argument} must not exist yet (choose another name), got {quoted}")
-        if not overwrite:
-            raise ValueError(f"{argument} must not exist yet (overwrite=True or --overwrite replaces it), got {quoted}")
-    if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"{argument} must lie in a folder that can be written to, got {quoted}")
+        require(replaceable, f"{argument} must not exist yet (choose another name)", quoted)
+        require(overwrite, f"{argument} must not exist yet (overwrite=True or --overwrite replaces it)", quoted)
+    require(os.access(path.parent, os.W_OK), f"{argument} must lie in a folder that can be written to", quoted)
 
 
 def check_output_folder(path: Path, *, argument: str = "out") -> None:
@@ -130,8 +127,7 @@ def check_output_folder(path: Path, *, argument: str = "out") -> None:
         >>> import tempfile
         >>> check_output_folder(Path(tempfile.mkdtemp()) / "figures")
     """
-    if path.exists() and not path.is_dir():
-        raise ValueError(f"{argument} must be a folder, got the file {str(path)!r}")
+    require(path.is_dir() or not path.exists(), f"{argument} must be a folder", f"the file {str(path)!r}")
     existing = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
     try:  # permissions alone say too little: an administrator has all of them, in folders that take no files too
         with temporary_path(existing) as probe:

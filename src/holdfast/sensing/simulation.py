@@ -22,6 +22,7 @@ from holdfast.sensing.environments import Environments, Law
 from holdfast.sensing.measurements import collect
 from holdfast.sensing.oracles.base import OracleMaker
 from holdfast.sensing.settings import SWEPT, Settings
+from holdfast.sensing.signals import MEANINGS
 
 if TYPE_CHECKING:
     from holdfast.sensing.trajectory import Trajectory
@@ -34,7 +35,7 @@ SLAB_ON_CPU, SLAB_ON_ACCELERATOR, SLAB_OF_MEASUREMENTS = (8, 32), (1, 16384), 1
 ENTRIES_ON_CPU, ENTRIES_ON_ACCELERATOR = 12 * 100**2, 2**28  # in all matrices of a slab
 _frame = lru_cache(maxsize=8)(orthonormal_frame)  # all cells of a sweep have the same one
 # Numbers in a record next to the singular values, matrices that a step of one run holds, and the most bytes of either.
-RECORDED, MATRICES_OF_A_RUN, LARGEST_MEMORY = 9, 6, 2**36
+RECORDED, MATRICES_OF_A_RUN, LARGEST_MEMORY = len(MEANINGS) - 1, 6, 2**36
 
 
 def simulate(

@@ -110,7 +110,7 @@ def simulate_shares(
     require(finite, "order must be independent for a continuum of environments", repr(order))
     rank = len(measured.eigenvalues) + environments.rank
     require(measured.dimension >= rank, f"dimension must be at least r1 + r2 = {rank}", measured.dimension)
-    block = _Block(environments, float(step_size), measured, measured.eigenvalues, measured.entry_variance, order)
+    block = _Block(environments, float(step_size), measured, order)
     randoms = np.random.default_rng(seed).spawn(-(-runs // SLAB))
     sizes = np.diff(np.append(np.arange(0, runs, SLAB), runs))
     parts = [block.simulate(random, int(size), steps, init_scale) for random, size in zip(randoms, sizes, strict=True)]
@@ -127,13 +127,11 @@ class _Block(NamedTuple):
     environments: Environments
     step_size: float
     sampling: Sampling
-    spectrum: np.ndarray
-    entry_variance: float
     order: str
 
     def simulate(self, random: np.random.Generator, runs: int, steps: int, init_scale: float) -> SimulatedShares:
         """Spurious and invariant shares, and which runs diverged."""
-        invariant_rank = len(self.spectrum)
+        invariant_rank = len(self.sampling.eigenvalues)
         rank = invariant_rank + self.environments.rank
         rows = np.repeat(init_scale * np.eye(rank)[..., None], runs, -1)
         # Of the other directions: their residual in each column of the block, and their mean square elsewhere.
@@ -151,7 +149,7 @@ class _Block(NamedTuple):
         spurious = np.einsum("ian,jan->nij", rows[invariant_rank:], rows[invariant_rank:])
         largest = np.where(diverged, np.inf, np.linalg.eigvalsh(spurious)[:, -1])
         invariant = np.square(rows[:invariant_rank]).sum(1)
-        shares = (invariant / self.spectrum[:, None]).mean(0)
+        shares = (invariant / self.sampling.eigenvalues[:, None]).mean(0)
         return SimulatedShares(largest, np.where(diverged, np.nan, shares), diverged)
 
     def _strengths(self, random: np.random.Generator, runs: int, steps: int) -> Iterator[np.ndarray]:
@@ -168,10 +166,10 @@ class _Block(NamedTuple):
     def _step(self, random: np.random.Generator, strengths: np.ndarray, state: State) -> State:
         (rows, residual, start), eta = state, self.step_size
         rank, runs = len(rows), rows.shape[-1]
-        invariant_rank = len(self.spectrum)
+        invariant_rank = len(self.sampling.eigenvalues)
         on_diagonal = np.arange(rank)
         error = np.einsum("ian,jan->ijn", rows, rows)  # W
-        error[on_diagonal[:invariant_rank], on_diagonal[:invariant_rank]] -= self.spectrum[:, None]
+        error[on_diagonal[:invariant_rank], on_diagonal[:invariant_rank]] -= self.sampling.eigenvalues[:, None]
         error[invariant_rank:, invariant_rank:] -= strengths
         batch_size = self.sampling.batch_size
         if batch_size is None:
@@ -184,7 +182,7 @@ class _Block(NamedTuple):
             + others * start**2
             + self.sampling.noise_variance
         )
-        variance = square * self.entry_variance / batch_size
+        variance = square * self.sampling.entry_variance / batch_size
         along = 1 + random.standard_normal(runs) / np.sqrt(batch_size)
         gradient = along * error + np.sqrt(square / batch_size) * self._noise(random, rank, runs)
         moved = rows - eta * (np.einsum("ijn,jan->ian", gradient, rows) + residual * rows)
@@ -203,7 +201,7 @@ class _Block(NamedTuple):
 
     def _noise(self, random: np.random.Generator, rank: int, runs: int) -> np.ndarray:
         """One measurement, in the directions of the signals: a symmetric part, and an antisymmetric one."""
-        if self.entry_variance == 1:  # both together are independent entries
+        if self.sampling.entry_variance == 1:  # both together are independent entries
             return random.standard_normal((rank, rank, runs), np.float32)
         entries = np.empty((rank, rank, runs), np.float32)
         off_diagonal = np.float32(np.sqrt(0.5))
@@ -211,9 +209,9 @@ class _Block(NamedTuple):
             random.standard_normal(out=entries[row, : row + 1], dtype=np.float32)
             entries[row, :row] *= off_diagonal
             entries[:row, row] = entries[row, :row]
-        if self.entry_variance > 0.5:
+        if self.sampling.entry_variance > 0.5:
             above = np.triu_indices(rank, 1)
-            size = np.float32(np.sqrt(self.entry_variance - 0.5))
+            size = np.float32(np.sqrt(self.sampling.entry_variance - 0.5))
             turned = size * random.standard_normal((len(above[0]), runs), np.float32)
             entries[above] += turned
             entries[above[::-1]] -= turned

@@ -52,7 +52,7 @@ def modules_in(folder: str) -> Iterator[None]:
 
 
 class Choice(NamedTuple):
-    """Of a setting, in its type: it takes one of these names.
+    """In the type of a setting: it takes one of these names.
 
     `holdfast.core.validation` reads the allowed names from it, the command line the choices and the help text.
 

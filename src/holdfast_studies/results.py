@@ -25,6 +25,11 @@ Bars = Callable[[str], AbstractContextManager[Progress]]
 """Name of an experiment -> its progress bar, while it is computed."""
 
 
+def no_bars() -> AbstractContextManager[Bars]:
+    """What reports nothing."""
+    return nullcontext(_no_bar)
+
+
 def _no_bar(name: str) -> AbstractContextManager[Progress]:
     return nullcontext(lambda done, total: None)
 
@@ -93,7 +98,7 @@ def data_sets(
     keys: Mapping[str, Key],
     out: Path,
     engine: Engine | None = None,
-    bars: Callable[[], AbstractContextManager[Bars]] = lambda: nullcontext(_no_bar),
+    bars: Callable[[], AbstractContextManager[Bars]] = no_bars,
 ) -> Generator[tuple[str, DataSource], None, None]:
     """The data sets of experiments: those that are not in the store, each as soon as it is computed, then the others.
 

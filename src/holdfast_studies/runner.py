@@ -4,8 +4,9 @@ import inspect
 import json
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,7 +27,7 @@ from holdfast_studies.claims import Claim
 from holdfast_studies.coverage import Statement, coverage
 from holdfast_studies.experiment import Effort, Experiment
 from holdfast_studies.page import RecordedSection, Section, page
-from holdfast_studies.results import Bars, RemoteError, data_sets
+from holdfast_studies.results import Bars, RemoteError, data_sets, no_bars
 
 # The packages that compute; an experiment may name more.
 PACKAGES = (*COMPUTING, "optax", "scikit-learn", "scipy")
@@ -36,10 +37,6 @@ RETURNED = {"simulate": xr.Dataset, "draw": Figure, "numbers": pd.DataFrame, "cl
 
 def _ignore(*_: object) -> None:
     pass
-
-
-def _no_bars() -> AbstractContextManager[Bars]:
-    return nullcontext(lambda name: nullcontext(_ignore))
 
 
 def _print_warning(line: str) -> None:
@@ -71,7 +68,7 @@ class Reporter:
     begin: Callable[[str, str, int, str], None] = _ignore
     note: Callable[[str], None] = _ignore
     warn: Callable[[str], None] = _print_warning
-    bars: Callable[[], AbstractContextManager[Bars]] = _no_bars
+    bars: Callable[[], AbstractContextManager[Bars]] = no_bars
     claims: Callable[[Sequence[Claim], bool], None] = _ignore
     errors: Callable[[Mapping[str, Exception]], None] = _print_errors
 
@@ -156,11 +153,12 @@ def reproduce(
                 reporter.note("failed, see the end")
     sections: list[Section] = []
     for name in filter(drawn.__contains__, experiments):
-        try:
-            _check_ids(drawn[name], sections)
+        ids = Counter(claim.id for section in (*sections, drawn[name]) for claim in section.claims)
+        twice = [each for each, count in ids.items() if count > 1]
+        if twice:  # claims.json and the links of the report go by them
+            errors[name] = ValueError(f"ids of claims must be unique, got {twice[0]!r} twice")
+        else:
             sections.append(drawn[name])
-        except ValueError as error:
-            errors[name] = error
     errors = {name: errors[name] for name in experiments if name in errors}
     claims = [claim for section in sections for claim in section.claims]
     broken = [claim.id for claim in claims if claim.broken]
@@ -242,12 +240,3 @@ def _checked(function: str, value: Any) -> Any:
 
 def _sentence(error: Exception) -> str:
     return str(error) if isinstance(error, RemoteError) else f"{type(error).__name__}: {error}"
-
-
-def _check_ids(section: Section, others: Sequence[Section]) -> None:
-    """Raise an error if an id is taken: claims.json and the links of the report go by it."""
-    taken = {claim.id for other in others for claim in other.claims}
-    for claim in section.claims:
-        if claim.id in taken:
-            raise ValueError(f"ids of claims must be unique, got {claim.id!r} twice")
-        taken.add(claim.id)

@@ -12,7 +12,7 @@ from holdfast.sensing.environments import two_point
 from holdfast.theory.lyapunov import two_point_exponent
 from holdfast.theory.shares import simulate_shares
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, share
-from holdfast_studies.kit.drawing import Axes, Figure, legend_below, new_figure, quantile_bars
+from holdfast_studies.kit.drawing import Axes, Figure, finished, new_figure, quantile_bars
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
 from holdfast_studies.kit.study import study
 
@@ -110,7 +110,7 @@ def draw(data: xr.Dataset) -> Figure:
     _draw_quantiles(panels[0], data)
     _draw_runs(panels[1], data["spurious"].sel(heterogeneity=7.0), "all runs at M = 7, T = 200")
     _draw_runs(panels[2], data["spurious_long"].sel(strength_long=7.0), f"all runs at M = 7, T = {long}, d = 30")
-    return figure
+    return finished(figure, 3)
 
 
 def _draw_quantiles(axes: Axes, data: xr.Dataset) -> None:
@@ -124,7 +124,6 @@ def _draw_quantiles(axes: Axes, data: xr.Dataset) -> None:
             axes.plot(strengths, expected, line, color=colour, linewidth=0.9)
     axes.set(xlabel="heterogeneity M", ylabel="spurious share", yscale="log", ylim=(1e-6, 20))
     axes.set_title("median, 10 to 90 %, largest (x)\nlines: theory, 50 and 90 %", fontsize=9)
-    legend_below(axes, 3)
 
 
 def _draw_runs(axes: Axes, share: xr.DataArray, title: str) -> None:
@@ -134,7 +133,6 @@ def _draw_runs(axes: Axes, share: xr.DataArray, title: str) -> None:
     axes.axvline(LEVEL, color="0.6", linewidth=0.8, linestyle=":")
     axes.set(xlabel="spurious share", ylabel="share of runs above it", xscale="log", yscale="log")
     axes.set_title(f"{title}\n(dotted: {LEVEL})", fontsize=9)
-    legend_below(axes, 3)
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
@@ -153,10 +151,6 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
             theory = {f"predicted {name}": float(expected.sel(statistic=each)) for name, each in names.items()}
             rows.append(seen | theory)
     return pd.DataFrame(rows)
-
-
-def _deviation(values: np.ndarray) -> float:
-    return float(values.std())
 
 
 def _ratio_of_means(pairs: np.ndarray) -> float:
@@ -200,9 +194,9 @@ def claims(data: xr.Dataset) -> list[Claim]:
         claim("law-independent", "It predicts how many runs fail with independent draws.", mean_interval(above.values),
               (0.75, 1.33), f"share of runs above {LEVEL}, seen over predicted, all M together"),
         claim("spread-independent", "Drawn independently, log Q^2 spreads over runs as a random walk.",
-              bootstrap(spread["independent"] / walk, _deviation), (0.75, 1.33),
+              bootstrap(spread["independent"] / walk, np.std), (0.75, 1.33),
               f"standard deviation of log Q^2, in units of the predicted one, {walk:.1f}", settings=f"{summary}, M=5"),
-        claim("spread-reshuffled", "Reshuffled, it hardly spreads.", bootstrap(spread["reshuffled"], _deviation),
+        claim("spread-reshuffled", "Reshuffled, it hardly spreads.", bootstrap(spread["reshuffled"], np.std),
               (0, 0.6), "standard deviation of log Q^2; 0 without sampling error", settings=f"{summary}, M=5"),
         claim("failures", f"In cycles, no run ends with a spurious share above {LEVEL}.", share(failed), (0, 0.02),
               f"share of runs at M in {CLAIMED}, both orders"),

@@ -21,7 +21,7 @@ from holdfast.sensing.quadratic_network import quadratic_network
 from holdfast.sensing.signals import signals
 from holdfast.theory.order import order_effect, order_exponents
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below
-from holdfast_studies.kit.drawing import BAND, Axes, Figure, bars, estimate_bars, legend_below, new_figure
+from holdfast_studies.kit.drawing import BAND, Axes, Figure, bars, estimate_bars, finished, legend_below, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
 from holdfast_studies.kit.study import study
 
@@ -155,7 +155,7 @@ def draw(data: xr.Dataset) -> Figure:
     _draw_worlds(panels[0], data)
     _draw_walks(panels[1], data)
     _draw_exponents(panels[2], data)
-    return figure
+    return finished(figure)
 
 
 def _compared(data: xr.Dataset) -> list[str]:
@@ -179,7 +179,6 @@ def _draw_worlds(axes: Axes, data: xr.Dataset) -> None:
     axes.set_xticks(np.arange(len(names)) + 0.1, names, fontsize=6.5)
     axes.set(xlabel="variant", ylabel="spurious share beyond that of A*", yscale="log")
     axes.set_title("median, 10 to 90 %, largest (x)", fontsize=9)
-    legend_below(axes)
 
 
 def _draw_walks(axes: Axes, data: xr.Dataset) -> None:
@@ -193,7 +192,6 @@ def _draw_walks(axes: Axes, data: xr.Dataset) -> None:
     axes.set(xlabel="environments, steps", ylabel="standard deviation of log Q²")
     axes.set(xlim=(-0.5, len(visited) - 0.35), ylim=(0, None))
     axes.set_title("without sampling error (bars: theory)", fontsize=9)
-    legend_below(axes)
 
 
 def _draw_exponents(axes: Axes, data: xr.Dataset) -> None:

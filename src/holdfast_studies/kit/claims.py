@@ -124,13 +124,13 @@ def exact_share(flags: ArrayLike) -> Estimate:
 
 
 def over(measured: Estimate, expected: float) -> Estimate:
-    """A positive number in units of what is expected.
+    """A number in units of what is expected, which may be negative.
 
     Example:
         >>> over(Estimate(2.0, 1.0, 4.0), 2.0)
         Estimate(value=1.0, low=0.5, high=2.0)
     """
-    return Estimate(*(number / expected for number in measured))
+    return Estimate(measured.value / expected, *sorted((measured.low / expected, measured.high / expected)))
 
 
 def plain(value: float | str) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from holdfast.completion.problem import MatrixCompletion, two_by_two
-from holdfast.completion.training import AlgorithmName, CompletionBuilder, LayerPaths, train
+from holdfast.completion.training import AlgorithmName, LayerPaths, simulate_completion
 from holdfast.core.survival import event_rate
 from holdfast.theory.absorbing import Constants, closedness, contains, imbalance, layer_ranks, product_rank, successor
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, exact_share
@@ -15,7 +15,7 @@ from holdfast_studies.kit.drawing import Figure, band, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages
 from holdfast_studies.kit.study import columns, study
 from holdfast_studies.papers.absorbing_search import COUNTS, grid, most_interior, search_constants
-from holdfast_studies.papers.jumps import DEPTH, EPSILON, WIDTH, network_starts, our_choice
+from holdfast_studies.papers.jumps import DEPTH, EPSILON, RUN, WIDTH, our_choice
 
 LEFT_OPEN = (
     "The form of f_alpha. Ours is 1 - (1 - x / alpha)^2 below alpha, the simplest with a continuous slope; the search "
@@ -29,7 +29,7 @@ LEFT_OPEN = (
     "A quick look (--quick) takes 4 seeds, for the choice and for the test.",
 )
 # Near the end of rank 2, so that the jump falls into a run that is short enough to look at every step.
-STEP_SIZE, RIDGE, STEPS = 0.4, 0.026, 5000
+STEP_SIZE, RIDGE, STEPS = RUN.step_size, 0.026, 5000
 BALANCES, SLACKS = (0.03, 0.1, 0.3, 1.0), (0.1, 0.3, 0.6, 0.9)
 LEVELS, BOUNDS = (0.01, 0.03, 0.1, 0.3), (1.6, 2.0, 4.0, 8.0)
 # Runs on which the constants are chosen, and how many steps lie between the states that the search looks at.
@@ -69,11 +69,9 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
 
 def _runs(seeds: Sequence[int], every: int, algorithm: AlgorithmName, progress: Progress | None) -> LayerPaths:
     # Substeps are those of the equation; left out of SGD, its program is that of the other experiments.
-    build = CompletionBuilder(algorithm, substeps=SUBSTEPS) if algorithm == "sde" else CompletionBuilder(algorithm)
-    return train(
-        two_by_two(EPSILON), network_starts(seeds), np.asarray(seeds), step_size=STEP_SIZE, ridge=RIDGE, steps=STEPS,
-        every=every, build=build, progress=progress,
-    )  # fmt: skip
+    substeps = SUBSTEPS if algorithm == "sde" else 1
+    given = replace(RUN, algorithm=algorithm, substeps=substeps, every=every, seed=seeds[0], seeds=len(seeds))
+    return simulate_completion(replace(given, ridge=RIDGE, steps=STEPS), progress).paths
 
 
 def _search(paths: LayerPaths) -> xr.Dataset:

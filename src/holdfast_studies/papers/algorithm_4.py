@@ -1,7 +1,7 @@
 """Algorithm 4 and Theorem 7 of Xu, Gu and Fang (NeurIPS 2024): networks with quadratic activation."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import jax
@@ -101,38 +101,38 @@ def _problem(random: bool) -> MatrixSensing:
     return quadratic_network(neurons[:, :RANK], neurons[:, RANK:], two_point(BIAS, HETEROGENEITY, rank=RANK))
 
 
+@cache
+def _builder(batches: Callable, batch_size: int) -> Callable[..., Run]:
+    """One object for the variants that share batches: it identifies the compiled program."""
+    return partial(_build, batches=batches, batch_size=batch_size)
+
+
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
-    """All variants; those that share neurons and batches run together."""
-    parts, batch_size = {}, effort.steps(BATCH_SIZE, part=QUICK_PART)
-    groups: dict[tuple, dict[str, Variant]] = {}
-    for name, variant in VARIANTS.items():
-        groups.setdefault((variant.batches, variant.random), {})[name] = variant
-    seeds = {name: variant.seeds(effort) for name, variant in VARIANTS.items()}
-    reports = stages(progress, [STEPS * sum(len(seeds[name]) for name in group) for group in groups.values()])
-    for ((batches, random), group), report in zip(groups.items(), reports, strict=True):
-        problem, counts = _problem(random), [len(seeds[name]) for name in group]
-        columns = {
-            "step_size": [STEP_SIZE / each.factor for each in group.values()],
-            "init_scale": [INIT_SCALE] * len(group),
-            "factor": [each.factor for each in group.values()],
-            "truncation": [each.truncation for each in group.values()],
+    """All variants."""
+    parts, batch_size = [], effort.steps(BATCH_SIZE, part=QUICK_PART)
+    reports = stages(progress, [len(variant.seeds(effort)) for variant in VARIANTS.values()])
+    for variant, report in zip(VARIANTS.values(), reports, strict=True):
+        problem, seeds = _problem(variant.random), variant.seeds(effort)
+        numbers = {
+            "step_size": STEP_SIZE / variant.factor,
+            "init_scale": INIT_SCALE,
+            "factor": variant.factor,
+            "truncation": variant.truncation,
         }
-        parameters = {name: np.repeat(values, counts).astype(np.float32) for name, values in columns.items()}
-        traces = [TRACES.index(each.trace) for each in group.values()]
-        parameters["trace"] = np.repeat(traces, counts).astype(np.int32)
-        build = partial(_build, batches=batches, batch_size=batch_size)
-        numbers = np.concatenate([seeds[name] for name in group])
-        records = run(build, problem, parameters, numbers, steps=STEPS, every=EVERY, slab=1, progress=report)
+        parameters = {name: np.full(len(seeds), number, np.float32) for name, number in numbers.items()}
+        parameters["trace"] = np.full(len(seeds), TRACES.index(variant.trace), np.int32)
+        build = _builder(variant.batches, batch_size)
+        records = run(build, problem, parameters, seeds, steps=STEPS, every=EVERY, slab=1, progress=report)
         size = float(jnp.linalg.norm(problem.invariant_matrix))
-        for name, begin, count in zip(group, np.cumsum([0, *counts]), counts, strict=False):
-            rows = slice(begin, begin + count)
-            recorded = ("invariant", "spurious", "residual")
-            variables = {signal: (("seed", "step"), records.values[signal][rows]) for signal in recorded}
-            variables["relative_distance"] = (("seed", "step"), records.values["distance"][rows] / size)
-            ends = {"diverged_at": ("seed", records.diverged_at[rows])}
-            parts[name] = xr.Dataset(variables | ends, {"step": records.steps, "seed": np.arange(count)})
+        variables = {signal: records.values[signal] for signal in ("invariant", "spurious", "residual")}
+        variables["relative_distance"] = records.values["distance"] / size
+        parts.append(xr.Dataset(
+            {name: (("seed", "step"), values) for name, values in variables.items()}
+            | {"diverged_at": ("seed", records.diverged_at)},
+            {"step": records.steps, "seed": np.arange(len(seeds))},
+        ))  # fmt: skip
     # Where a variant has fewer runs, the others are NaN.
-    found = xr.concat([parts[name] for name in VARIANTS], pd.Index(list(VARIANTS), name="variant"), join="outer")
+    found = xr.concat(parts, pd.Index(list(VARIANTS), name="variant"), join="outer")
     return found.assign_attrs(batch_size=batch_size)
 
 

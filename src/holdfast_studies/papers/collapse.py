@@ -7,15 +7,14 @@ import pandas as pd
 import xarray as xr
 
 from holdfast.completion.jumps import ranks
-from holdfast.completion.problem import two_by_two
-from holdfast.completion.training import AlgorithmName, CompletionBuilder, train
+from holdfast.completion.training import AlgorithmName, simulate_completion
 from holdfast.theory.absorbing import closedness, contains
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, share
 from holdfast_studies.kit.drawing import Figure, draw_kaplan_meier, finished, new_figure
-from holdfast_studies.kit.runs import Effort, Progress, stages
+from holdfast_studies.kit.runs import Effort, Progress, replace, stages
 from holdfast_studies.kit.study import columns, study
 from holdfast_studies.papers.entering import CONSTANTS
-from holdfast_studies.papers.jumps import EPSILON, jump_rate, network_starts, our_choice, waited_and_left, waiting_times
+from holdfast_studies.papers.jumps import RUN, jump_rate, our_choice, waited_and_left, waiting_times
 
 LEFT_OPEN = (
     "All settings: epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07, 200,000 steps. The theorem says that the "
@@ -36,22 +35,20 @@ SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07"
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Long runs of SGD and of gradient descent from the same starts."""
-    problem, numbers = two_by_two(EPSILON), np.arange(effort.seeds)
-    layers = network_starts(range(effort.seeds))
+    given = replace(RUN, step_size=STEP_SIZE, ridge=RIDGE, steps=effort.steps(STEPS, QUICK_PART), every=EVERY)
     parts = []
     for (name, algorithm), report in zip(ALGORITHMS.items(), stages(progress, [1000, 1000]), strict=True):
-        paths = train(
-            problem, layers, numbers, step_size=STEP_SIZE, ridge=RIDGE, steps=effort.steps(STEPS, QUICK_PART),
-            every=EVERY, build=CompletionBuilder(algorithm), progress=report,
-        )  # fmt: skip
-        values = np.linalg.svd(paths.fitted, compute_uv=False)
-        path = ranks(values, problem.scale)
+        done = simulate_completion(replace(given, algorithm=algorithm, seeds=effort.seeds), progress=report)
+        paths, values = done.paths, np.linalg.svd(done.paths.fitted, compute_uv=False)
+        path = ranks(values, done.problem.scale)
         found = waiting_times(paths.steps, path, 1, STEP_SIZE, RIDGE, paths.diverged_at)
         inside = closedness(contains(paths.layers, 0, CONSTANTS))
         found |= {"entered": inside.entered, "exits": inside.exits}
         per_seed = {key: ("seed", found[key]) for key in ("sat", "jumped", "waited", "rose", "entered", "exits")}
         data = {"largest": (("seed", "step"), values[..., 0]), **per_seed}
-        parts.append(xr.Dataset(data, {"step": paths.steps, "seed": numbers}).expand_dims(algorithm=[name]))
+        parts.append(
+            xr.Dataset(data, {"step": paths.steps, "seed": np.arange(effort.seeds)}).expand_dims(algorithm=[name])
+        )
     return xr.concat(parts, "algorithm", join="exact")
 
 

@@ -9,15 +9,15 @@ import xarray as xr
 
 from holdfast.completion.jumps import SITTING, memory, ranks
 from holdfast.completion.problem import MatrixCompletion, matrix_completion, two_by_two
-from holdfast.completion.training import AlgorithmName, CompletionBuilder, starts, train
-from holdfast.core.statistics import Estimate, exact_proportion
+from holdfast.completion.training import AlgorithmName, CompletionBuilder, simulate_completion, starts, train
+from holdfast.core.statistics import Estimate
 from holdfast.theory.absorbing import Constants, closedness, contains, successor
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, exact, exact_share
 from holdfast_studies.kit.drawing import Figure, finished, new_figure
-from holdfast_studies.kit.runs import Effort, Progress, stages
+from holdfast_studies.kit.runs import Effort, Progress, replace, stages
 from holdfast_studies.kit.study import study
 from holdfast_studies.papers.absorbing import entries
-from holdfast_studies.papers.jumps import DEPTH, EPSILON, RIDGE, STEP_SIZE, WIDTH, network_starts, our_choice
+from holdfast_studies.papers.jumps import DEPTH, EPSILON, RIDGE, RUN, STEP_SIZE, WIDTH, network_starts, our_choice
 
 LEFT_OPEN = (
     "The constants of B_r: those that the experiment `absorbing` arrives at, eps1=0.3, eps2=0.3, alpha=0.03, C=4, "
@@ -72,10 +72,8 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
 def chosen_starts() -> dict[str, tuple[np.ndarray, ...]]:
     """The parameters from which entering is tried, by name; no leading axis."""
     first = tuple(layer[0] for layer in network_starts([0]))
-    settled = train(
-        two_by_two(EPSILON), network_starts([0]), np.arange(1), step_size=STEP_SIZE, ridge=RIDGE, steps=STEPS,
-        every=STEPS, build=CompletionBuilder("gradient-descent"),
-    )  # fmt: skip
+    descent = replace(RUN, algorithm="gradient-descent", steps=STEPS, every=STEPS, seeds=1)
+    settled = simulate_completion(descent).paths
     return {
         ROTATIONS: first,
         UNBALANCED: (2 * first[0], *first[1:-1], first[-1] / 2),
@@ -147,7 +145,7 @@ def draw(data: xr.Dataset) -> Figure:
     figure, (left, middle, right) = new_figure(3, title)
     for number, start in enumerate(data["start"].values.tolist()):
         entered = data["entered"].sel(start=start)
-        shares = [exact_proportion(int(hits), data.sizes["seed"]) for hits in entered.sum("seed").values]
+        shares = [exact_share(hits) for hits in entered.transpose("step", "seed").values]
         value, low, high = np.array(shares).T
         left.plot(data["step"], value, color=f"C{number}", label=start)
         left.fill_between(data["step"], low, high, color=f"C{number}", alpha=0.15, linewidth=0)

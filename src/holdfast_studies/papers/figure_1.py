@@ -3,7 +3,7 @@
 import xarray as xr
 
 from holdfast.core.statistics import median
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Range, above, below
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Range, above, below, summary
 from holdfast_studies.kit.drawing import Figure, draw_signals, finished, new_figure, quantile_table
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, simulate_each
 from holdfast_studies.kit.study import study
@@ -12,7 +12,7 @@ LEFT_OPEN = (
     "The illustration has no numbers; all settings are ours: d=20, s=0.8, M=7, eta=0.05, alpha=1e-3, infinite batches.",
 )
 SETTINGS = Settings(dimension=20, heterogeneity=7.0, bias=0.8, step_size=0.05, steps=250, every=5, oracle="population")
-SUMMARY = "d=20, r1=r2=1, s=0.8, M=7, eta=0.05, alpha=1e-3, T=250, infinite batches (all ours)"
+SUMMARY = summary(SETTINGS, "all ours")
 BATCHINGS = {"full": replace(SETTINGS, batching="full"), "hetero": replace(SETTINGS, batching="hetero")}
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from holdfast.core.statistics import Estimate, bootstrap, exact_proportion
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, above, below
+from holdfast.core.statistics import Estimate, bootstrap
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, above, below, exact_share
 from holdfast_studies.kit.drawing import COLOURS, Figure, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress
 from holdfast_studies.kit.study import study
@@ -64,8 +64,7 @@ def _falls_in_window(laws: int) -> Estimate:
     low, high = 4 * bias / ((1 - power) * heterogeneity**2), 1 / (16 * (bias + heterogeneity))
     step_size = low * (high / low) ** random.uniform(0, 1, laws)
     factors = np.abs(1 + step_size * (bias + heterogeneity * np.array([[-1.0], [1.0]])))
-    falls = (factors**power).mean(0) < 1
-    return exact_proportion(int(falls.sum()), laws)
+    return exact_share((factors**power).mean(0) < 1)
 
 
 def claims(data: xr.Dataset) -> list[Claim]:

@@ -15,18 +15,7 @@ from holdfast_studies.kit.claims import Claim, ClaimBuilder, above, share
 from holdfast_studies.kit.drawing import Figure, estimate_bars, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, stages
 from holdfast_studies.kit.study import study
-from holdfast_studies.papers.jumps import (
-    DEPTH,
-    EPSILON,
-    RIDGE,
-    STEP_SIZE,
-    WIDTH,
-    jump_rate,
-    network_starts,
-    our_choice,
-    rate_ratio,
-    waiting_times,
-)
+from holdfast_studies.papers.jumps import RUN, jump_rate, network_starts, our_choice, rate_ratio, waiting_times
 
 LEFT_OPEN = (
     "All settings: the slides give none. epsilon=0.25, 30,000 steps, width 6, L=3, eta=0.4, lambda=0.0245 where not "
@@ -66,11 +55,11 @@ class NetworkSettings(NamedTuple):
 
 
 def _cells(quick: bool) -> list[NetworkSettings]:
-    by_step = [NetworkSettings("step_size", "sgd", DEPTH, WIDTH, value, RIDGE) for value in STEP_SIZES]
-    by_width = [NetworkSettings("width", "sgd", DEPTH, value, STEP_SIZE, RIDGE) for value in WIDTHS]
+    by_step = [NetworkSettings("step_size", "sgd", RUN.depth, RUN.width, value, RUN.ridge) for value in STEP_SIZES]
+    by_width = [NetworkSettings("width", "sgd", RUN.depth, value, RUN.step_size, RUN.ridge) for value in WIDTHS]
     algorithms: tuple[AlgorithmName, ...] = ("sgd", "gradient-descent")
     by_ridge = [
-        NetworkSettings("ridge", algorithm, depth, WIDTH, STEP_SIZE_OF_DEPTH[depth], ridge)
+        NetworkSettings("ridge", algorithm, depth, RUN.width, STEP_SIZE_OF_DEPTH[depth], ridge)
         for depth, ridges in RIDGES.items() for ridge in ridges for algorithm in algorithms
     ]  # fmt: skip
     cells = by_step + by_width + by_ridge
@@ -102,7 +91,7 @@ def _summary(data: xr.Dataset) -> str:
 
 def _run(cells: list[NetworkSettings], numbers: list[int], effort: Effort, progress: Progress) -> dict[int, dict]:
     """Cells that differ in step size and ridge only, by their numbers."""
-    problem, seeds, first = two_by_two(EPSILON), effort.seeds, cells[0]
+    problem, seeds, first = two_by_two(RUN.epsilon), effort.seeds, cells[0]
     each = np.tile(np.arange(seeds), len(cells))
     layers = network_starts(range(seeds), first.depth, first.width)
     paths = train(
@@ -183,7 +172,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     summary, steps = _summary(data), data.attrs["steps"]
 
     at = partial(our_choice, T=steps)
-    claim = ClaimBuilder("jump-rates", conditions=at(STEP_SIZE, RIDGE))
+    claim = ClaimBuilder("jump-rates", conditions=at(RUN.step_size, RUN.ridge))
 
     def cell(panel: str, algorithm: str, **at: float) -> xr.Dataset:
         chosen = (data["panel"] == panel) & (data["algorithm"] == algorithm)
@@ -201,14 +190,14 @@ def claims(data: xr.Dataset) -> list[Claim]:
         claim("step-size", "Jumps come from the finite step size: they are more frequent at a larger one.",
               rate_ratio(jump_rate(fast), jump_rate(slow)), above(2), "ratio of the rates, with the widest interval",
               settings=f"L=3, width 6, lambda=0.0245, eta=0.5 against 0.35, {summary}",
-              conditions=at("0.5 against 0.35", RIDGE)),
+              conditions=at("0.5 against 0.35", RUN.ridge)),
         claim("width", "The width of a wide enough network does not matter: with the same draws, narrow and wide jump "
               "together.", _same_jumps(wide, narrow), (0.9, 1), "share of the seeds with the same jump, within one "
               "record: what a start puts outside of the two directions that the data reaches decays with the ridge, "
               "and the same draws move the rest alike. Ratio of the rates "
               f"{rate_ratio(jump_rate(wide), jump_rate(narrow)).value:.3f}",
               settings=f"L=3, eta=0.4, lambda=0.0245, width 10 against 4, {summary}",
-              conditions=at(STEP_SIZE, RIDGE, width="10 against 4")),
+              conditions=at(RUN.step_size, RUN.ridge, width="10 against 4")),
         claim("one-way", "With three or more layers no rank ever rises.", exact_proportion(rises, max(count, 1)),
               (0, 0.01), f"share of the runs that sat at rank 2 and whose rank later rose: {rises} of {count}",
               source="jumps: one way", settings=f"all cells with L = 3, 4, 5, {summary}",

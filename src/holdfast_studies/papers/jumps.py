@@ -10,7 +10,7 @@ import xarray as xr
 from holdfast.completion.jumps import SITTING, before_divergence, memory, ranks, waiting
 from holdfast.completion.settings import CompletionSettings
 from holdfast.completion.training import CompletionBuilder, Simulation, offshoots, simulate_completion, starts
-from holdfast.core.statistics import Estimate, median, proportion
+from holdfast.core.statistics import Estimate, median
 from holdfast.core.survival import event_rate
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, above, exact_share, share
 from holdfast_studies.kit.drawing import Axes, Figure, draw_kaplan_meier, finished, new_figure
@@ -246,13 +246,12 @@ def claims(data: xr.Dataset) -> list[Claim]:
     seeds = data.sizes["seed"]
     sgd, gd = data.sel(variant="SGD"), data.sel(variant="gradient descent")
     coarse, fine = data.sel(variant="SDE, 1 substep"), data.sel(variant="SDE, 8 substeps")
-    jumped = int(sgd["jumped"].sum())
     wait = _mean_wait(sgd)
     factors = offshoot_factors(data)
     # An interval for a median needs six values; with fewer jumps nothing is decided.
     factor = median(factors) if len(factors) >= 6 else Estimate(1.0, 0.0, np.inf)
     return [
-        claim("happen", "SGD jumps from rank 2 to rank 1 after having sat at rank 2.", proportion(jumped, seeds),
+        claim("happen", "SGD jumps from rank 2 to rank 1 after having sat at rank 2.", share(sgd["jumped"]),
               (0.8, 1.0), f"share of the runs; mean waiting time {wait.value:,.0f} steps ({wait.low:,.0f} to "
               f"{wait.high:,.0f})", source="jumps: figure"),
         claim("one-way", "No run jumps back to a higher rank.", exact_share(sgd["rose"]),

@@ -8,7 +8,7 @@ from holdfast.core.statistics import Estimate, bootstrap, median
 from holdfast.sensing.environments import two_point
 from holdfast.theory.assumptions import regularity
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, below, exact_share, summary
-from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, band, estimate_bars, legend_below, new_figure
+from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, band, estimate_bars, finished, legend_below, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
 from holdfast_studies.kit.study import study
 from holdfast_studies.papers.conditions import spread_of_constants, theorem_conditions
@@ -100,10 +100,8 @@ def draw(data: xr.Dataset) -> Figure:
     right.set_xticks(dimensions := data["dimension"].values, [str(d) for d in dimensions])
     right.minorticks_off()
     right.set_ylim(bottom=0)
-    for axes in (left, right):
-        legend_below(axes)
     legend_below(last, 1)
-    return figure
+    return finished(figure)
 
 
 def _draw_failures(axes: Axes, data: xr.Dataset) -> None:

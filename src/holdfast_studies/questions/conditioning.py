@@ -212,12 +212,12 @@ def claims(data: xr.Dataset) -> list[Claim]:
                            f"kappa from {AROUND[0]:g} to {AROUND[-1]:g} times {even:.2f}; {int(np.isnan(won).sum())} "
                            f"of {won.size} races unfinished"))  # fmt: skip
     at_end = data.isel(narrow_step=-1)
-    for width, low, high, statement in (
-        (2, -np.inf, LEARNED, "At exact width the spurious signal takes the column of a smaller eigenvalue."),
-        (FEW.dimension, 0.9, 1.1, "With columns to spare the smaller eigenvalue is learned all the same."),
+    for width, allowed, statement in (
+        (2, below(LEARNED), "At exact width the spurious signal takes the column of a smaller eigenvalue."),
+        (FEW.dimension, (0.9, 1.1), "With columns to spare the smaller eigenvalue is learned all the same."),
     ):
         found.append(claim(f"width-{width}", statement,
-                           median(at_end["narrow_smallest"].sel(narrow_heterogeneity=WEAK, width=width)), (low, high),
+                           median(at_end["narrow_smallest"].sel(narrow_heterogeneity=WEAK, width=width)), allowed,
                            f"median share of the eigenvalue {1 / CONDITION:g}; the spurious one acts as "
                            f"{float(effective_eigenvalue(WEAK)):.2f}", settings=f"width {width}, kappa={CONDITION:g}, "
                            f"M={WEAK:g}, T={NARROW.steps}, population"))  # fmt: skip

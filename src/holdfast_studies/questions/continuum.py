@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from holdfast.core.statistics import Estimate, mean_interval, median
 from holdfast.theory.lyapunov import exponents
 from holdfast.theory.regions import WASHED_OUT
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, share
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, over, share
 from holdfast_studies.kit.drawing import BAND, Axes, Figure, draw_plane, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, stages
 from holdfast_studies.kit.study import study
@@ -215,7 +215,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         washed = exponent < 0
         found.append(claim(short, f"With {name} strengths of this variance the spurious signal is "
                            f"{'washed out' if washed else 'learned'}.", _median_of_survivors(runs),
-                           below(WASHED_OUT) if washed else (WASHED_OUT, np.inf), f"exponent {exponent:.4f}",
+                           below(WASHED_OUT) if washed else above(WASHED_OUT), f"exponent {exponent:.4f}",
                            settings=f"{one}, {lost} of {runs.sizes['seed']} runs diverged"))  # fmt: skip
     normal, tails = (data["diverged"].sel(law=name) for name in ("normal", "Student t3"))
     exponent = _exponent(LAWS["normal"], STRONG, DRIFT_STEP_SIZE)
@@ -229,7 +229,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
               share(normal), (0.0, 0.1), f"no step size bounds the iteration; Student t3: {int(tails.sum())} of "
               f"{tails.size} runs diverged"),
         claim("drift-exponent", "Drift does not change the exponent, which depends on the law of one strength alone.",
-              _ratio(rate, exponent), (0.8, 1.2), f"growth of log Q per step over the exponent {exponent:.4f}",
+              over(rate, exponent), (0.8, 1.2), f"growth of log Q per step over the exponent {exponent:.4f}",
               settings=f"population, {drifting}, correlation time {MODERATE:g}, T={LONG}"),
         claim("drift-independent", "Independent strengths leave the spurious signal in at most one run in ten.",
               at_once, (0.0, 0.1), f"share of runs above {WASHED_OUT}; theory {expected_share_above(STRONG, 0.0):.3f}; "
@@ -244,12 +244,6 @@ def claims(data: xr.Dataset) -> list[Claim]:
 
 def _median_of_survivors(runs: xr.Dataset) -> Estimate:
     return median(runs["spurious"].values[~runs["diverged"].values])
-
-
-def _ratio(rate: Estimate, exponent: float) -> Estimate:
-    """A rate over its exponent, which may be negative."""
-    low, high = sorted((rate.low / exponent, rate.high / exponent))
-    return Estimate(rate.value / exponent, low, high)
 
 
 def answer(data: xr.Dataset) -> str:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from holdfast.core.validation import COUNT_OR_ZERO, NOT_NEGATIVE, NUMBER, POSITIVE, require
+from holdfast.core.validation import require
 from holdfast.sensing.deviations import NORMAL, SHARES, WEIGHTS
 from holdfast.theory.logarithm import TINY, mean_logarithm
 
@@ -68,14 +68,6 @@ def drifting_share(
         (True, 4.2)
     """
     require(0 <= correlation < 1, "correlation must be a number from 0 to below 1", correlation)
-    for rule, name, value in (
-        (NUMBER, "bias", bias),
-        (NOT_NEGATIVE, "heterogeneity", heterogeneity),
-        (POSITIVE, "step_size", step_size),
-        (COUNT_OR_ZERO, "steps", steps),
-        (POSITIVE, "init_scale", init_scale),
-    ):
-        rule.check(name, value)
     parts = _parts_of_variance(1 + step_size * bias, step_size * heterogeneity)
     lags = np.arange(1, steps)[:, None]
     memory = steps + 2 * ((steps - lags) * correlation ** (lags * np.arange(1, DEGREES + 2))).sum(0)

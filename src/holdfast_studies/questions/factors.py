@@ -194,15 +194,16 @@ def claims(data: xr.Dataset) -> list[Claim]:
         f"d={d}, r1=r2=1, m={80 * d}, s=1, eta={STEP_SIZE}, alpha=1e-3, T={STEPS}, symmetric measurements, exact law"
     )
     predicted = float(two_point_exponent(STEP_SIZE, BIAS, MODERATE))
-    for case, words, low, high in (
-        ("exact-moderate", f"M = {MODERATE:g} is enough for U of exact width r1.", -np.inf, WASHED_OUT),
-        ("one-more-moderate", f"With one column more, M = {MODERATE:g} is not enough.", WASHED_OUT, np.inf),
-        ("wide-moderate", f"M = {MODERATE:g} is not enough for U of width d.", WASHED_OUT, np.inf),
-        ("exact-strong", f"M = {STRONG:g} is enough for U of exact width.", -np.inf, WASHED_OUT),
-        ("wide-strong", f"M = {STRONG:g} is enough for U of width d.", -np.inf, WASHED_OUT),
+    gone, kept = below(WASHED_OUT), above(WASHED_OUT)
+    for case, words, allowed in (
+        ("exact-moderate", f"M = {MODERATE:g} is enough for U of exact width r1.", gone),
+        ("one-more-moderate", f"With one column more, M = {MODERATE:g} is not enough.", kept),
+        ("wide-moderate", f"M = {MODERATE:g} is not enough for U of width d.", kept),
+        ("exact-strong", f"M = {STRONG:g} is enough for U of exact width.", gone),
+        ("wide-strong", f"M = {STRONG:g} is enough for U of width d.", gone),
     ):
         why = f"median spurious share; the exponent of width above r1 is {predicted:.3f} at M = {MODERATE:g}"
-        found.append(claim(case, words, median(data["spurious"].sel(case=case)), (low, high), why,
+        found.append(claim(case, words, median(data["spurious"].sel(case=case)), allowed, why,
                            settings=f"width {min(int(CASES[case].values('width')[0]), d)}, {summary}",
                            source=SECTION_6 if case.startswith("exact") else None))  # fmt: skip
     for case in ("exact-moderate", "exact-strong"):
@@ -217,16 +218,16 @@ def claims(data: xr.Dataset) -> list[Claim]:
                            median(data["growth"].sel(growth_width=width)), (exponent - 0.015, exponent + 0.015),
                            f"median growth of log Q per step; the theory says {exponent:.4f}",
                            settings=f"population, d={FEW}, width {width}, s=1, M={STRONG:g}"))  # fmt: skip
-    for name, bias, width, m, signal, low, high, statement in (
-        ("rank-alone", 0.5, 1, 0.0, "spurious", -np.inf, WASHED_OUT, "If s < 1, exact width alone learns A* only."),
-        ("rank-alone-wide", 0.5, FEW, 0.0, "spurious", 0.45, 0.55, "A wider U learns both."),
-        ("biased-lost", 2.0, 1, 4.0, "invariant", -np.inf, LEARNED, "Below its threshold, U of exact width loses A*."),
-        ("biased-exact", 2.0, 1, 7.0, "spurious", -np.inf, WASHED_OUT, "Above it, U of exact width learns A* only."),
-        ("biased-wide", 2.0, FEW, 7.0, "spurious", WASHED_OUT, np.inf, "With the same M a wider U learns both."),
+    for name, bias, width, m, signal, allowed, statement in (
+        ("rank-alone", 0.5, 1, 0.0, "spurious", gone, "If s < 1, exact width alone learns A* only."),
+        ("rank-alone-wide", 0.5, FEW, 0.0, "spurious", (0.45, 0.55), "A wider U learns both."),
+        ("biased-lost", 2.0, 1, 4.0, "invariant", below(LEARNED), "Below its threshold, U of exact width loses A*."),
+        ("biased-exact", 2.0, 1, 7.0, "spurious", gone, "Above it, U of exact width learns A* only."),
+        ("biased-wide", 2.0, FEW, 7.0, "spurious", kept, "With the same M a wider U learns both."),
     ):
         cell = data[f"biased_{signal}"].sel(biased_heterogeneity=m, biased_bias=bias, map_width=width)
         exactly, wider = _threshold(np.array([bias - EIGENVALUE, bias]))
-        found.append(claim(name, statement, median(cell), (low, high), f"median {signal} share; the thresholds are "
+        found.append(claim(name, statement, median(cell), allowed, f"median {signal} share; the thresholds are "
                            f"{exactly:.2f} (exact width) and {wider:.2f}", settings=f"population, d={FEW}, "
                            f"width {width}, s={bias:g}, M={m:g}, T={LONG}"))  # fmt: skip
     wide = data["design_spurious"].sel(design_width=SIDE, init_scale=SMALL)

@@ -20,7 +20,6 @@ from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure,
 from holdfast_studies.kit.runs import Effort, Progress, stages
 from holdfast_studies.kit.study import study
 from holdfast_studies.questions.neuron_exponents import lasting_share
-from holdfast_studies.questions.two_layer import two_layer
 from holdfast_studies.questions.two_layer_network import (
     ActivationName,
     Removed,
@@ -29,6 +28,7 @@ from holdfast_studies.questions.two_layer_network import (
     components,
     covariances,
     half_mean_square,
+    two_layer,
 )
 
 LEFT_OPEN = (

@@ -23,7 +23,7 @@ def neuron_exponent(environments: Environments, step_size: float, degree: int, s
 
     Args:
         environments: the law of s(e), one spurious direction.
-        step_size: eta, times the factors that the activation brings; see `holdfast_studies.questions.two_layer`.
+        step_size: eta, times the factors that the activation brings; see `two_layer_network.two_layer`.
         degree: L, of homogeneity in all weights that are trained.
         size: rho, with rho^L the share of the spurious neuron that the student has.
 

@@ -242,6 +242,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     mark = (0.5 * np.log(WASHED_OUT) - np.log(INIT_SCALE)) / JUDGED_STEPS
     agreed = washed == (data["exponent"] < mark)
     chance = _law(DIVERSE).washed_out(np.array(JUDGED), JUDGED_STEPS, INIT_SCALE, WASHED_OUT)
+    bonferroni = float(norm.ppf(1 - 0.025 / len(JUDGED)))  # the error of each covers its part
     apart = np.abs(washed.mean("seed").sel(judged=list(JUDGED)).values - chance)
     limit = np.stack([_law(float(m)).negative(np.array(LARGE_PANELS)) for m in data["diversity"].values], 1)
     gap = np.abs(data["negative"].values - limit)
@@ -259,13 +260,13 @@ def claims(data: xr.Dataset) -> list[Claim]:
               share(agreed), (0.75, 1.0), "share of panels on the side that alpha^2 e^(2 T exponent) against "
               f"{WASHED_OUT} says", settings=panels),
         claim("share", "The share of panels that wash out is that of the central limit theorem.",
-              _largest_of(apart, washed.sizes["seed"]), (0.0, 0.25),
+              _largest(apart, washed.sizes["seed"], bonferroni), (0.0, 0.25),
               "largest gap between seen and predicted over all E, with the error of so many panels (95 % for all E "
               "together); predicted " + ", ".join(f"{p:.2f} (E={e})" for e, p in zip(JUDGED, chance, strict=True)),
               settings=panels),
         claim("central-limit", "The central limit theorem gives the probability that a panel of 8 or more environments "
-              "has a negative exponent.", _largest(gap), (0.0, 0.1), "largest gap between the share of panels and the "
-              "formula, with its sampling error", settings=f"{PANELS} random panels, E={LARGE_PANELS}, "
+              "has a negative exponent.", _largest(gap, PANELS, 4.0), (0.0, 0.1), "largest gap between the share of "
+              "panels and the formula, with its sampling error", settings=f"{PANELS} random panels, E={LARGE_PANELS}, "
               f"M={tuple(DIVERSITIES)}"),
         claim("more-help", "Above the threshold of the law more environments help.", bootstrap(strong, _gain),
               (0.1, 1.0), f"share of panels washed out with {COUNTS[-1]} environments minus that with one",
@@ -319,15 +320,9 @@ def _gain(pairs: np.ndarray) -> float:
     return float(pairs[:, 1].mean() - pairs[:, 0].mean())
 
 
-def _largest_of(gaps: np.ndarray, panels: int) -> Estimate:
-    """The largest of a few gaps between shares of panels and a formula; by Bonferroni each error covers its part."""
-    largest, error = float(gaps.max()), float(norm.ppf(1 - 0.025 / len(gaps))) * 0.5 / np.sqrt(panels)
-    return Estimate(largest, max(largest - error, 0.0), largest + error)
-
-
-def _largest(gaps: np.ndarray) -> Estimate:
-    """The largest of many gaps between shares of PANELS and a formula, with four standard errors for a maximum."""
-    largest, error = float(gaps.max()), 4 * 0.5 / np.sqrt(PANELS)
+def _largest(gaps: np.ndarray, panels: int, errors: float) -> Estimate:
+    """The largest gap between shares of panels and a formula, with so many standard errors of a share of one half."""
+    largest, error = float(gaps.max()), errors * 0.5 / np.sqrt(panels)
     return Estimate(largest, max(largest - error, 0.0), largest + error)
 
 

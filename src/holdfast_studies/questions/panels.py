@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from holdfast.core.validation import COUNT, require
+from holdfast.core.validation import require
 from holdfast.sensing.environments import Environments
 from holdfast.theory.logarithm import TINY
 from holdfast.theory.lyapunov import exponents
@@ -100,7 +100,5 @@ def draw_panels(environments: Environments, count: int, panels: int, *, seed: in
         >>> draw_panels(uniform(1.0, 6.0), 4, 3).shape
         (3, 4)
     """
-    COUNT.check("count", count)
-    COUNT.check("panels", panels)
     strengths, weights = strength_atoms(environments)
     return np.random.default_rng(seed).choice(strengths, (panels, count), p=weights)

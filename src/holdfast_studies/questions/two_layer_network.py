@@ -1,4 +1,4 @@
-"""Two-layer networks of any activation as teachers and students, with their covariances in closed form."""
+"""Two-layer networks of any activation: teachers, students and their SGD, with their covariances in closed form."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,9 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
+from holdfast.core.algorithm import Algorithm
 from holdfast.sensing.environments import Environments
 
 ActivationName = Literal["relu", "quadratic", "cubic", "quartic"]
@@ -245,3 +247,49 @@ def components(activation: str, student: TwoLayer, teacher: TeacherNetwork, *, r
     gram = kernel(teacher.activation, teacher.activation, teacher.neurons, teacher.neurons)
     cross = kernel(activation, teacher.activation, student.hidden, teacher.neurons)
     return jnp.linalg.solve(gram, student.output @ cross)
+
+
+NetworkGradient = Callable[[jax.Array, TwoLayer, ArrayLike], TwoLayer]
+"""(key, network, step) -> gradient in each layer. One key is one batch."""
+
+
+def two_layer(
+    gradient: NetworkGradient, start: TwoLayer, step_size: ArrayLike, *, output_rate: ArrayLike = 1.0
+) -> Algorithm:
+    """Gradient descent on a two-layer network.
+
+        w_k <- w_k - eta dR/dw_k,    c_k <- c_k - eta rate dR/dc_k
+
+    A neuron of size rho along a teacher's neuron b, orthogonal to the others, moves by
+
+        rho <- rho (1 + eta l rho^(L - 2) (s(e) - q))
+
+    where q is what the student has of that neuron, L the degree of homogeneity of a neuron in all that is trained, and
+    l the degree in w: for max(z, 0) with both layers trained and c = |w|, L = 2 and l = 1; for z^L with fixed outputs
+    l = L. So L = 2 is special: while small, the neuron is multiplied by numbers that do not depend on its size, and it
+    dies out exactly if E log|1 + eta l s(e)| < 0. For L > 2 the noise is weaker the smaller the neuron is: it grows at
+    the mean rate up to a size that depends on the spread of s(e), see `holdfast_studies.questions.neuron_exponents`.
+
+    Args:
+        gradient: (key, network, step) -> gradient of each layer.
+        start: the network at step 0; small, with |c_k| = |w_k| if both layers are trained.
+        step_size: eta.
+        output_rate: 0: the outputs stay as they are.
+
+    Example, one step on (c w - 3)^2 / 2 from c = w = 1, where both gradients are -2:
+        >>> def gradient(key, network, step):
+        ...     residual = network.output @ network.hidden - 3
+        ...     return TwoLayer(network.output[:, None] * residual, network.hidden @ residual)
+        >>> algorithm = two_layer(gradient, TwoLayer(jnp.ones((1, 1)), jnp.ones(1)), 0.25, output_rate=0.0)
+        >>> state = algorithm.step(jax.random.key(0), algorithm.init(), 0)
+        >>> state.hidden.tolist(), state.output.tolist()
+        ([[1.5]], [1.0])
+    """
+
+    def step(key: jax.Array, network: TwoLayer, number: ArrayLike) -> TwoLayer:
+        slope = gradient(key, network, number)
+        return TwoLayer(
+            network.hidden - step_size * slope.hidden, network.output - step_size * output_rate * slope.output
+        )
+
+    return Algorithm(lambda: start, step)

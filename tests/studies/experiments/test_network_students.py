@@ -7,8 +7,7 @@ import pytest
 
 from holdfast.sensing.environments import two_point
 from holdfast_studies.questions.network_students import BIAS, GROWTH, HETEROGENEITY, RELU, STUDENTS, _starts
-from holdfast_studies.questions.two_layer import two_layer
-from holdfast_studies.questions.two_layer_network import TeacherNetwork, TwoLayer, components, predictions
+from holdfast_studies.questions.two_layer_network import TeacherNetwork, TwoLayer, components, predictions, two_layer
 
 ROWS, SEEDS, STEPS = 2000, 8, 400
 

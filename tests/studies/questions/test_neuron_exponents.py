@@ -8,8 +8,7 @@ import pytest
 from holdfast.sensing.environments import gaussian, two_point
 from holdfast.theory.lyapunov import exponents
 from holdfast_studies.questions.neuron_exponents import lasting_share, neuron_exponent
-from holdfast_studies.questions.two_layer import two_layer
-from holdfast_studies.questions.two_layer_network import TeacherNetwork, TwoLayer, half_mean_square
+from holdfast_studies.questions.two_layer_network import TeacherNetwork, TwoLayer, half_mean_square, two_layer
 
 LAW = two_point(1.0, 6.0)
 # (activation, removed, L, layers trained, what is left of the variance)

@@ -3,7 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from holdfast.algorithms.hadamard import FLOOR, Hadamard, Slopes, amplified, excess_share, hadamard
+from holdfast.algorithms.amplification import FLOOR, Slopes, amplified, excess_share
+from holdfast.algorithms.hadamard import Hadamard, hadamard
 from holdfast.theory.effects import effect_exponents
 
 NEVER = np.inf  # a critical value that nothing passes: no variation is amplified

@@ -3,7 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from holdfast.algorithms.hadamard import FLOOR, LARGEST_FACTOR, Slopes, hadamard
+from holdfast.algorithms.amplification import FLOOR, LARGEST_FACTOR, Slopes
+from holdfast.algorithms.hadamard import hadamard
 from holdfast.theory import two_point_exponent
 from holdfast.theory.effects import effect_exponents, washing_strength
 

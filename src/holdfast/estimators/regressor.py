@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from holdfast.core.moments import Scaling, standardized
 from holdfast.core.progress import watched
@@ -152,7 +153,8 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
             return TableProblem(evidence, program, partial(squared_effects, own), partial(blended_covariance, evidence))
 
         systems = coordinate_systems(known.second, known.counts, self.rotation)
-        with watched(self.verbose, "fitting") as progress:
+        # threads of BLAS would take longer to wait for each other than such small matrices take
+        with watched(self.verbose, "fitting") as progress, threadpool_limits(1, "blas"):
             self._describe(fit_linear(self, table, systems, problem, seed, progress))
         self.intercept_ = float(self.intercept_)
         return self

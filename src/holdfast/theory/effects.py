@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.algorithms.hadamard import FLOOR, LARGEST_FACTOR
+from holdfast.algorithms.amplification import FLOOR, LARGEST_FACTOR
 
 
 def effect_exponents(step_size: ArrayLike, gradients: ArrayLike) -> np.ndarray:

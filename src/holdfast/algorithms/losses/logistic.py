@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jax.typing import ArrayLike
+from numpy.typing import ArrayLike
 
 from holdfast.algorithms.losses.slopes import Arrays, Slopes
 

@@ -6,7 +6,7 @@ double precision.
 
 from typing import NamedTuple
 
-from jax.typing import ArrayLike
+from numpy.typing import ArrayLike
 
 from holdfast.core.linear_algebra import Arrays
 

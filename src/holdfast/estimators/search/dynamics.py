@@ -1,20 +1,25 @@
-"""The washing-out on a table, as runs of the common loop."""
+"""The washing-out on a table, as runs of the common loop.
+
+jax is imported when something runs: most fits decide without.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from holdfast.algorithms.hadamard import Hadamard, hadamard
 from holdfast.algorithms.losses import logistic, squared
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.algorithms.losses.slopes import Slopes, tolerant
 from holdfast.algorithms.losses.squared import SecondMoments
 from holdfast.core.moments import StandardizedMoments
-from holdfast.core.run import Run, RunBuilder, run
+
+if TYPE_CHECKING:
+    import jax
+
+    from holdfast.algorithms.hadamard import Hadamard
+    from holdfast.core.run import Run, RunBuilder
 
 # The start is small, so that what does not grow counts for nothing, but not so small that growing takes most of a run.
 INIT_SCALE = 0.03
@@ -42,7 +47,7 @@ class Program(NamedTuple):
         environments: number of environments, without the padding.
     """
 
-    build: RunBuilder
+    build: "RunBuilder"
     shared: Mapping[str, Any]
     dimension: int
     environments: int
@@ -138,7 +143,7 @@ def wash(
 
 
 def repeated_runs(
-    build: RunBuilder,
+    build: "RunBuilder",
     shared: Any,
     settings: Sequence[Mapping[str, float]],
     n_runs: int,
@@ -161,6 +166,8 @@ def repeated_runs(
     Returns:
         The steps of the records, and for each setting (n_runs, records, ...), what was recorded.
     """
+    from holdfast.core.run import run
+
     count = len(settings) * n_runs
     rows = np.minimum(np.arange(-(-count // slab) * slab), count - 1) // n_runs
     parameters = {name: np.array([each[name] for each in settings], np.float32)[rows] for name in settings[0]}
@@ -169,24 +176,33 @@ def repeated_runs(
     return records.steps, np.split(records.values["fitted"][:count].astype(float), len(settings))
 
 
-def _observe(state: Hadamard) -> dict[str, jax.Array]:
+def _observe(state: "Hadamard") -> dict[str, "jax.Array"]:
     return {"fitted": state.coefficients}
 
 
-def _squared_run(shared: Any, parameters: Any) -> Run:
+def _squared_run(shared: Any, parameters: Any) -> "Run":
+    import jax.numpy as jnp
+
     data = SecondMoments(*map(jnp.asarray, shared["data"]))
     return _run(lambda w, intercept: squared.slopes(data, shared["counts"], w), data.cross.shape[1], shared, parameters)
 
 
-def _logistic_run(shared: Any, parameters: Any) -> Run:
+def _logistic_run(shared: Any, parameters: Any) -> "Run":
+    import jax.numpy as jnp
+
     data = LogisticRows(*map(jnp.asarray, shared["data"]))
     return _run(partial(logistic.slopes, data), data.columns.shape[1], shared, parameters)
 
 
-def _run(own: Callable[[jax.Array, jax.Array], Slopes], dimension: int, shared: Any, parameters: Any) -> Run:
+def _run(own: "Callable[[jax.Array, jax.Array], Slopes]", dimension: int, shared: Any, parameters: Any) -> "Run":
+    import jax.numpy as jnp
+
+    from holdfast.algorithms.hadamard import hadamard
+    from holdfast.core.run import Run
+
     weights = jnp.asarray(shared["weights"])
 
-    def slopes(w: jax.Array, intercept: jax.Array) -> Slopes:
+    def slopes(w: "jax.Array", intercept: "jax.Array") -> Slopes:
         return tolerant(own(w, intercept), weights, w, shared["tolerance"])
 
     return Run(hadamard(slopes, weights, dimension, init_scale=INIT_SCALE, **parameters), _observe)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtrc
 
-from holdfast.algorithms.hadamard import variation
+from holdfast.algorithms.amplification import variation
 from holdfast.estimators.inference import sandwich
 from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.evidence import (

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from jax.typing import ArrayLike
 
+from holdfast.algorithms.amplification import amplify
 from holdfast.algorithms.factored import Factors, factored
-from holdfast.algorithms.hadamard import amplify
 from holdfast.algorithms.losses import squared
 from holdfast.algorithms.losses.squared import SecondMoments
 from holdfast.core.linear_algebra import pack_symmetric, symmetric_size, unpack_symmetric

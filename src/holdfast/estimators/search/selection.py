@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.algorithms.hadamard import expected_ratio
+from holdfast.algorithms.amplification import expected_ratio
 from holdfast.algorithms.losses.slopes import Slopes
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.search.evidence import Equality, Evidence, LinearModel, equality

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-from holdfast.algorithms.hadamard import amplified
+from holdfast.algorithms.amplification import amplified
 from holdfast.algorithms.losses.slopes import Slopes
 from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.dynamics import CoefficientPaths, Program, WashSettings, wash

@@ -112,10 +112,11 @@ class FilePart:
                 if (found := next(chunks, None)) is None:
                     return
             cells, share = found
-            chunk = pd.DataFrame(cells, copy=False)
-            chunk.index = pd.RangeIndex(position, position + len(chunk))
-            position += len(chunk)
-            yield chunk, share
+            # arrays, because pandas would compare the indices of columns
+            arrays = {name: column.values for name, column in cells.items()}
+            index = pd.RangeIndex(position, position + len(next(iter(arrays.values()))))
+            position = index.stop
+            yield pd.DataFrame(arrays, index, copy=False), share
 
     def split(self) -> Iterator["FilePart"]:
         """Parts of about a million rows; a text file cannot be split, since a line may begin inside quotes.

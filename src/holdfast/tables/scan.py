@@ -118,7 +118,8 @@ def scan_column(cells: pd.Series, decimal: str = ".") -> ColumnScan:
     by_type = "number" if is_number(cells) else "date" if is_date(cells) else None
     if by_type is not None:
         infinite = int(np.isinf(cells.to_numpy()).sum()) if pd.api.types.is_float_dtype(cells) else 0
-        values = None if cells.iloc[: 2 * MOST_COUNTED].nunique() > MOST_COUNTED else _few(text_counts(as_text(cells)))
+        begin = pd.unique(cells.to_numpy()[: 2 * MOST_COUNTED])  # as a rule it shows that there are too many
+        values = None if len(begin) > MOST_COUNTED + 1 else _few(text_counts(as_text(cells)))
         fitting, infinities = Counter({by_type: rows - missing}), +Counter({by_type: infinite})
         return ColumnScan(rows, missing, fitting, infinities, values, rise=_rise(cells, missing), decimal=decimal)
     texts = as_text(cells)

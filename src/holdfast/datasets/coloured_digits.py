@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from holdfast.core.validation import SHARE
+from holdfast.core.validation import SHARE, require
 from holdfast.datasets.digit_images import DigitImages, bundled_digits
 
 Attribute = Literal["colour", "rotation", "blur"]
@@ -66,8 +66,8 @@ def coloured_digits(
         >>> coloured_digits([0.8, 0.9], seed=0).images.shape
         (1797, 2, 8, 8)
     """
-    if not agreements or not all(0 <= each <= 1 for each in agreements):
-        raise ValueError(f"agreements must be numbers from 0 to 1, one for each environment, got {agreements!r}")
+    shares = len(agreements) > 0 and all(0 <= each <= 1 for each in agreements)
+    require(shares, "agreements must be numbers from 0 to 1, one for each environment", repr(agreements))
     SHARE.check("label_noise", label_noise)
     source = bundled_digits() if source is None else source
     random = np.random.default_rng(seed)

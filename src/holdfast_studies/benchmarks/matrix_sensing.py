@@ -1,7 +1,7 @@
 """Matrix sensing: the exact law against explicit measurements, and both against the machine."""
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -10,17 +10,17 @@ import numpy as np
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.core.randomness import standard_normals
 from holdfast.core.run import available_workers
-from holdfast.sensing.batching import Batch, hetero
+from holdfast.sensing.batching import hetero
 from holdfast.sensing.ensembles import symmetric_gaussian
 from holdfast.sensing.environments import two_point
 from holdfast.sensing.measurements import collect
 from holdfast.sensing.names import ENSEMBLES
 from holdfast.sensing.oracles.data import fixed
 from holdfast.sensing.oracles.quadratic import BLOCK_NUMBERS, rank_one
-from holdfast.sensing.problem import MatrixSensing, matrix_sensing
+from holdfast.sensing.problem import matrix_sensing
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import execute, slab_size
-from holdfast_studies.benchmarks.timing import best, on_all_cores, product_rate, read_rate
+from holdfast_studies.benchmarks.timing import best, best_of_each, best_on_all_cores, product_rate, read_rate
 
 BATCH_SIZE = 8000
 PAPER = Settings(batch_size=BATCH_SIZE, every=200)
@@ -82,14 +82,8 @@ def cost_against_batch_size(quick: bool) -> dict[str, float]:
     """Seconds per trajectory of the law for growing m: they should not depend on it."""
     seeds = 64 if quick else 256
     sizes = (80, 8_000, 800_000, 8_000_000)
-    # Rounds over all sizes, so that a slow moment of the machine does not fall on one of them.
-    work: dict[int, Callable] = {m: _law_run(replace(PAPER, batch_size=m, seeds=seeds)) for m in sizes}
-    rounds = [{m: best(run, 1) / seeds for m, run in work.items()} for _ in range(2 if quick else 4)]
-    return {str(m): min(times[m] for times in rounds) for m in sizes}
-
-
-def _law_run(settings: Settings) -> Callable[[], object]:
-    return lambda: execute(settings)
+    works = {str(m): partial(execute, replace(PAPER, batch_size=m, seeds=seeds)) for m in sizes}
+    return {m: seconds / seeds for m, seconds in best_of_each(works, 2 if quick else 4).items()}
 
 
 def cost_against_dimension(quick: bool) -> dict[str, dict[str, float]]:
@@ -116,7 +110,8 @@ def quadratic_network(quick: bool) -> dict[str, dict[str, float]]:
         frame = orthonormal_frame(dimension, 2).astype(np.float32)
         problem = matrix_sensing(frame, 1, two_point(1.0, 6.0))
         batch = hetero(problem.environments, count)(jax.random.key(0), 0)
-        seconds = _quadratic_seconds(problem, batch, count)
+        gradient = jax.jit(lambda key: rank_one(problem, count)(key, problem.invariant_matrix, batch).gradient)  # noqa: B023
+        seconds = best_on_all_cores(lambda: jax.block_until_ready(gradient(jax.random.key(1))))  # noqa: B023
         products = 4 * count * dimension**2 / product_rate(dimension, 8)
         draw = _draw_seconds(dimension, count)
         results[str(dimension)] = {
@@ -142,12 +137,7 @@ def _draw_seconds(dimension: int, count: int) -> float:
         return jax.lax.fori_loop(0, blocks, step, jnp.zeros(size))
 
     draw = jax.jit(sums)
-    return best(on_all_cores(lambda: jax.block_until_ready(draw(jax.random.key(1))))) / available_workers()
-
-
-def _quadratic_seconds(problem: MatrixSensing, batch: Batch, count: int) -> float:
-    gradient = jax.jit(lambda key: rank_one(problem, count)(key, problem.invariant_matrix, batch).gradient)
-    return best(on_all_cores(lambda: jax.block_until_ready(gradient(jax.random.key(1))))) / available_workers()
+    return best_on_all_cores(lambda: jax.block_until_ready(draw(jax.random.key(1))))
 
 
 def fixed_data(quick: bool) -> dict[str, float]:
@@ -161,10 +151,10 @@ def fixed_data(quick: bool) -> dict[str, float]:
     plain = np.asarray(data.measurements.reshape(-1, data.measurements.shape[-1])[:count])
     target = np.asarray(np.pad(symmetric_gaussian.pack(problem.invariant_matrix), (0, plain.shape[1] - 5050)))
     responses = np.asarray(data.responses[:count])
-    both = on_all_cores(lambda: jax.block_until_ready(gradient(data, fitted, one)))
+    step = lambda: jax.block_until_ready(gradient(data, fitted, one))  # noqa: E731
     seconds = {
-        "alone": best(lambda: jax.block_until_ready(gradient(data, fitted, one))),
-        "all_cores": best(both) / available_workers(),
+        "alone": best(step),
+        "all_cores": best_on_all_cores(step),
         "numpy": best(lambda: plain.T @ (plain @ target - responses)),
     }
     limit = plain.nbytes / read_rate()

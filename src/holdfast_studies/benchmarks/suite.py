@@ -56,8 +56,12 @@ def report(names: Sequence[str] = (), out: Path | None = None, quick: bool = Fal
     results: dict = {"machine": machine}
     for name in names or BENCHMARKS:
         title, measure = BENCHMARKS[name]
-        with console.status(title):
-            results[name] = measure(quick)
+        try:
+            with console.status(title):
+                results[name] = measure(quick)
+        except ModuleNotFoundError as missing:
+            console.print(f"{title}: left out, {missing}")
+            continue
         console.print(_table(title, results[name]))
     if out is not None:
         write_text(out, json.dumps(results, indent=1) + "\n")

@@ -18,6 +18,7 @@ from holdfast.sweeps.engines.threads import ThreadEngine
 from holdfast.sweeps.results import open_sweep
 from holdfast.sweeps.running import run_sweep
 from holdfast.sweeps.specification import specify
+from holdfast_studies.benchmarks.timing import once
 
 # As many variables as a run of matrix sensing has.
 VARIABLES = 12
@@ -73,19 +74,18 @@ def store_of_small_cells(quick: bool) -> dict[str, dict[str, float]]:
 def _small_cells(count: int, path: Path) -> dict[str, float]:
     axes = {"x": list(range(count // 100)), "y": list(range(100))}
     cells = specify({}, axes, seeds=8, program=small)
-    begin = time.process_time()
-    outcome = run_sweep(cells, path, ThreadEngine(2))
-    whole = time.process_time() - begin
-    begin = time.process_time()
-    run_sweep(cells, path, ThreadEngine(2))
-    again = time.process_time() - begin
-    begin = time.process_time()
-    for number in range(outcome.computed):
-        small({"x": number % 100}, np.arange(8))
-    computation = time.process_time() - begin
+
+    def sweep() -> None:
+        run_sweep(cells, path, ThreadEngine(2))
+
+    def compute() -> None:
+        for number in range(count):
+            small({"x": number % 100}, np.arange(8))
+
+    whole, again, computation = (once(work, time.process_time) for work in (sweep, sweep, compute))
     return {
-        "cpu_ms_per_cell": 1e3 * (whole - computation) / outcome.computed,
-        "cpu_ms_per_cell_to_verify": 1e3 * again / outcome.computed,
+        "cpu_ms_per_cell": 1e3 * (whole - computation) / count,
+        "cpu_ms_per_cell_to_verify": 1e3 * again / count,
     }
 
 

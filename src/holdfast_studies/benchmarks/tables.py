@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from holdfast_studies.benchmarks.timing import best
+from holdfast_studies.benchmarks.timing import best, best_of_each
 
 FEATURES, ENVIRONMENTS = 100, 10
 
@@ -31,17 +31,15 @@ def against_least_squares(quick: bool) -> dict[str, float]:
     from holdfast.estimators.regressor import HeteroRegressor
 
     x, y, codes = large_table(50_000 if quick else 1_000_000)
-    timed = partial(best, repeats=1, clock=time.process_time)
-    turns = [
-        (timed(lambda: LinearRegression().fit(x, y)), timed(lambda: HeteroRegressor().fit(x, y, environments=codes)))
-        for _ in range(1 if quick else 5)
-    ]
-    pooled, ours = (min(times) for times in zip(*turns, strict=True))
+    works = {
+        "least_squares": partial(LinearRegression().fit, x, y),
+        "hetero": partial(HeteroRegressor().fit, x, y, environments=codes),
+    }
+    seconds = best_of_each(works, 1 if quick else 5, time.process_time)
     return {
         "rows": len(x),
-        "cpu_seconds_least_squares": pooled,
-        "cpu_seconds_hetero": ours,
-        "times_least_squares": ours / pooled,
+        **{f"cpu_seconds_{name}": value for name, value in seconds.items()},
+        "times_least_squares": seconds["hetero"] / seconds["least_squares"],
     }
 
 

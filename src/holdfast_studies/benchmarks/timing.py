@@ -1,7 +1,7 @@
 """Timing on a shared machine, and the limits of the machine that times are compared with."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -11,21 +11,37 @@ import numpy as np
 from holdfast.core.run import PRECISION, available_workers
 
 
-def best(work: Callable[[], object], repeats: int = 5, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Seconds of the fastest of several calls, after one to compile: other users only ever add time.
+def best_of_each(
+    works: Mapping[str, Callable[[], object]], repeats: int = 5, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
+    """Seconds of the fastest of several calls of each work, after one to compile: other users only ever add time.
+
+    The works take turns, so that a slow moment of the machine does not fall on one of them.
 
     Args:
-        work: what is timed.
-        repeats: calls.
+        works: what is timed, by name.
+        repeats: calls of each.
         clock: `time.process_time` counts the processor time of all threads instead.
     """
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(repeats + 1):
+        for name, work in works.items():
+            seconds = once(work, clock)
+            if turn:
+                times[name].append(seconds)
+    return {name: min(each) for name, each in times.items()}
+
+
+def once(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds of one call."""
+    begin = clock()
     work()
-    times = []
-    for _ in range(repeats):
-        begin = clock()
-        work()
-        times.append(clock() - begin)
-    return min(times)
+    return clock() - begin
+
+
+def best(work: Callable[[], object], repeats: int = 5, clock: Callable[[], float] = time.perf_counter) -> float:
+    """`best_of_each` of a single work."""
+    return best_of_each({"": work}, repeats, clock)[""]
 
 
 def on_all_cores(work: Callable[[], object]) -> Callable[[], object]:
@@ -37,6 +53,11 @@ def on_all_cores(work: Callable[[], object]) -> Callable[[], object]:
                 future.result()
 
     return together
+
+
+def best_on_all_cores(work: Callable[[], object]) -> float:
+    """Seconds for each piece of work where every core has its own."""
+    return best(on_all_cores(work)) / available_workers()
 
 
 # Floating-point operations of a chain of products on each core: some tenths of a second, beside which the start of the
@@ -59,8 +80,7 @@ def product_rate(dimension: int, slab: int, products: int | None = None) -> floa
         with jax.default_matmul_precision(PRECISION):
             jax.block_until_ready(chain(matrices))
 
-    seconds = best(on_all_cores(work))
-    return available_workers() * products * slab * 2 * dimension**3 / seconds
+    return products * slab * 2 * dimension**3 / best_on_all_cores(work)
 
 
 def read_rate(megabytes: int = 256) -> float:

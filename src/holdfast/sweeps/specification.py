@@ -3,7 +3,7 @@
 import itertools
 import math
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -134,19 +134,19 @@ def specify(
     table: dict[str, Any] = dict(axes) if isinstance(axes, Mapping) else {"points": list(axes)}
     require(record in RECORDS, f"record must be one of {', '.join(RECORDS)}", repr(record))
     chosen = [each for each in (seeds, table.get("seeds")) if each is not None]
-    shared = _plain(settings, {*_axes_of(table), *_names_of_points(table), *(("seeds",) if chosen else ())})
+    names = _swept_names(table)
+    shared = _plain(settings, {*names, *(("seeds",) if chosen else ())})
     own = shared.pop("seeds", None)
     require(own is None or is_dataclass(settings), "seeds must be given to the sweep, not among the settings", own)
     first, number = _seeding(shared.pop("seed", 0), [*chosen, *([] if own is None else [own])])
     together = table.get("seeds_per_cell")
     if together is not None:
         COUNT.check("seeds_per_cell", together)
-    _check_names(found, name, shared, table)
+    _check_names(found, name, shared, names, table)
     made = _design(table, number, found.whole())
     _check_shapes(found, made, record)
     complete = complete_settings(found, shared, made)
-    scales = scales_of(_axes_of(table))
-    return Sweep(name, complete, made, number, first, record, together, scales)
+    return Sweep(name, complete, made, number, first, record, together, scales_of(_axes_of(table)))
 
 
 def _seeding(first: Any, numbers: Sequence[Any]) -> tuple[int, int]:
@@ -180,30 +180,31 @@ def _axes_of(table: Mapping[str, Any]) -> dict[str, Any]:
     return {name: axis for name, axis in table.items() if name not in DESIGN_KEYS}
 
 
-def _names_of_points(table: Mapping[str, Any]) -> Iterator[str]:
+def _swept_names(table: Mapping[str, Any]) -> list[str]:
+    """The names of axes, or of the settings of points."""
     points = table.get("points", ())
     if not (isinstance(points, Sequence) and all(isinstance(point, Mapping) for point in points)):
         raise ValueError(f"points must be a list of tables, [[sweep.points]], got {points!r}")
-    return itertools.chain.from_iterable(points)
+    return list(dict.fromkeys([*_axes_of(table), *itertools.chain.from_iterable(points)]))
 
 
-def _check_names(program: SweepProgram, name: str, shared: Mapping[str, Any], table: Mapping[str, Any]) -> None:
-    axes, points = _axes_of(table), dict.fromkeys(_names_of_points(table))
-    for word in (*axes, *points):
+def _check_names(
+    program: SweepProgram, name: str, shared: Mapping[str, Any], swept: Sequence[str], table: Mapping[str, Any]
+) -> None:
+    for word in swept:
         require(word not in SEEDING, f"{word} must not be an axis: every point has the same seeds", repr(word))
         plain_word = bool(word) and "/" not in word and not word.startswith((".", "__"))
         require(plain_word, "names of axes must be plain words", repr(word))
         require(word not in RESERVED, f"axes must have none of the names {', '.join(sorted(RESERVED))}", repr(word))
         both = f"{shared.get(word)!r} among the settings and values in the sweep; leave it out of one"
         require(word not in shared, f"{word} must be given once", both)
-    if not program.settings:
-        return
-    known = [field.name for field in fields(program.settings_class()) if field.name not in SEEDING]
-    keys = [key for key in DESIGN_KEYS if table.get("design") == "random" or key not in RANDOM_KEYS]
-    for words, what, more in ((shared, "settings", ["seed"]), (axes, "axes", keys), (points, "axes", [])):
-        for word in words:
-            hint = f"{word!r}{suggestion(word, [*known, *more])}"
-            require(word in known, f"{what} must be known to {name}", hint)
+    if program.settings:
+        known = [field.name for field in fields(program.settings_class()) if field.name not in SEEDING]
+        keys = [key for key in DESIGN_KEYS if table.get("design") == "random" or key not in RANDOM_KEYS]
+        for words, what, more in ((shared, "settings", ["seed"]), (swept, "axes", keys)):
+            for word in words:
+                hint = f"{word!r}{suggestion(word, [*known, *more])}"
+                require(word in known, f"{what} must be known to {name}", hint)
 
 
 def _design(table: Mapping[str, Any], seeds: int, whole: set[str]) -> tuple[Axis, ...]:

@@ -5,7 +5,6 @@ import json
 import logging
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,8 +90,13 @@ def disconnect(client: "Client", timeout: float = CONNECTING) -> None:
         client: of `connect`.
         timeout: seconds.
     """
-    with _quietly(), contextlib.suppress(OSError):
-        client.close(timeout=timeout)
+    logger = logging.getLogger("distributed.client")
+    logger.disabled = True
+    try:
+        with contextlib.suppress(OSError):
+            client.close(timeout=timeout)
+    finally:
+        logger.disabled = False
 
 
 def describe_worker(worker: Any) -> str:
@@ -109,14 +113,3 @@ def _scheduler(address: str) -> str:
         return json.loads(content)["address"]
     except (ValueError, LookupError, TypeError) as error:
         raise OSError(f"{address} is not the file of a scheduler, or is being written") from error
-
-
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    logger = logging.getLogger("distributed.client")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

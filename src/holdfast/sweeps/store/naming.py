@@ -7,8 +7,9 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from holdfast.core.fingerprint import fingerprint
 from holdfast.core.names import modules_in
@@ -168,14 +169,6 @@ def computed_by() -> str:
         from holdfast.sensing.kernel import available
 
         compiler = "numba" if available() else compiler
-    return f"{compiler} on {_instructions()}, jax {jax.__version__}"
-
-
-def _instructions() -> str:
-    """The widest vector instructions of the processor."""
-    try:
-        words = set(Path("/proc/cpuinfo").read_text().split())
-    except OSError:
-        words = set()
-    known = ("avx512f", "avx2", "avx", "sve", "asimd")
-    return next((name for name in known if name in words), "this processor")
+    instructions: Any = np.show_config(mode="dicts")["SIMD Extensions"]
+    widest = [*instructions["baseline"], *instructions["found"]][-1].lower()
+    return f"{compiler} on {widest}, jax {jax.__version__}"

@@ -8,7 +8,7 @@ from rich.filesize import decimal
 from rich.markup import escape
 from rich.table import Table
 
-from holdfast.apps.cli.terminal.progress import duration
+from holdfast.apps.cli.terminal.progress import duration, say
 from holdfast.core.addresses import is_address
 from holdfast.core.progress import counted
 from holdfast.sweeps.cells import describe_point, failed_settings
@@ -60,28 +60,26 @@ def _disk(estimate: SweepEstimate) -> str:
 
 def show_outcome(sweep: Sweep, outcome: WorkOutcome, path: str) -> None:
     """Print what a command did, and why cells failed."""
-    console = Console()
-    done = f"{counted(outcome.computed, 'cell')} computed in {duration(outcome.seconds)} of work"
-    if outcome.computed_elsewhere:
-        done += f", {outcome.computed_elsewhere:,} by other processes"
-    if outcome.finished_before:
-        done += f", {outcome.finished_before:,} {'was' if outcome.finished_before == 1 else 'were'} finished"
-    done += f"; result in {path}"
-    if not (outcome.computed or outcome.computed_elsewhere):
-        finished = f"{path} is up to date; nothing to compute"
-        done = "no cell could be computed" if outcome.failed else finished
     if outcome.damaged:
-        found = f"{counted(outcome.damaged, 'cell')} had damaged files and had to be computed again"
-        console.print(f"[yellow]{found}[/yellow]", highlight=False, soft_wrap=True)
-    console.print(escape(done), highlight=False, soft_wrap=True)
-    failures = {reason: len(indices) for reason, indices in outcome.failures.items()}
-    _show_failures(console, failures, failed_settings(sweep, outcome.failures), "The same command")
-    _show_notes(console, outcome.notes)
+        say(f"[yellow]{counted(outcome.damaged, 'cell')} had damaged files and had to be computed again[/yellow]")
+    if outcome.computed or outcome.computed_elsewhere:
+        done = f"{counted(outcome.computed, 'cell')} computed in {duration(outcome.seconds)} of work"
+        if outcome.computed_elsewhere:
+            done += f", {outcome.computed_elsewhere:,} by other processes"
+        if outcome.finished_before:
+            done += f", {outcome.finished_before:,} {'was' if outcome.finished_before == 1 else 'were'} finished"
+        say(escape(f"{done}; result in {path}"))
+    else:
+        up_to_date = escape(f"{path} is up to date; nothing to compute")
+        say("no cell could be computed" if outcome.failed else up_to_date)
+    failures = {reason: len(cells) for reason, cells in outcome.failures.items()}
+    _show_failures(failures, failed_settings(sweep, outcome.failures), "The same command")
+    _show_notes(outcome.notes)
 
 
 def show_status(status: SweepStatus, folder: str) -> None:
     """Print how far the sweep in a folder is."""
-    console, table = Console(), _plain_table()
+    table = _plain_table()
     table.add_row("finished", f"{status.finished:,} of {status.cells:,} cells ({status.share:.1%})")
     if status.damaged is not None:
         again = "; `holdfast sweep` computes them again" if status.damaged else ""
@@ -91,30 +89,25 @@ def show_status(status: SweepStatus, folder: str) -> None:
         none = "not known on an object store" if is_address(folder) else "none; `holdfast sweep` resumes"
         table.add_row("running", "\n".join(running) or none)
     if status.seconds_left:
-        left = duration(status.seconds_left)
-        table.add_row("rate", f"{status.rate:.3g} cells/s, {left} left")
+        table.add_row("rate", f"{status.rate:.3g} cells/s, {duration(status.seconds_left)} left")
     table.add_row("failed", f"{sum(status.failures.values()):,}")
-    console.print(table)
-    _show_failures(console, status.failures, status.failed, "`holdfast sweep`")
-    _show_notes(console, status.notes)
+    Console().print(table)
+    _show_failures(status.failures, status.failed, "`holdfast sweep`")
+    _show_notes(status.notes)
 
 
-def _show_notes(console: Console, notes: Iterable[str]) -> None:
-    for note in notes:
-        console.print(f"[yellow]{escape(note)}[/yellow]", highlight=False, soft_wrap=True)
+def _show_notes(notes: Iterable[str]) -> None:
+    for each in notes:
+        say(f"[yellow]{escape(each)}[/yellow]")
 
 
-def _show_failures(
-    console: Console, failures: Mapping[str, int], failed: Mapping[str, list[dict[str, Any]]], remedy: str
-) -> None:
+def _show_failures(failures: Mapping[str, int], failed: Mapping[str, list[dict[str, Any]]], remedy: str) -> None:
     for reason, count in sorted(failures.items(), key=lambda each: -each[1])[:MOST_REASONS]:
-        console.print(
-            f"  [red]{counted(count, 'cell')} failed[/red]: {escape(reason)}", highlight=False, soft_wrap=True
-        )
+        say(f"  [red]{counted(count, 'cell')} failed[/red]: {escape(reason)}")
         for point in failed.get(reason, []):
-            console.print(f"    at {escape(describe_point(point))}", highlight=False, soft_wrap=True)
+            say(f"    at {escape(describe_point(point))}")
     if failures:
-        console.print(f"{remedy} tries them again.", highlight=False)
+        say(f"{remedy} tries them again.")
 
 
 def _plain_table() -> Table:

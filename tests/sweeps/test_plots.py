@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from matplotlib.collections import FillBetweenPolyCollection
+from matplotlib.collections import FillBetweenPolyCollection, LineCollection
 from matplotlib.colors import to_hex
 
 from holdfast.core.outcome import Code
@@ -47,8 +47,8 @@ def test_a_point_without_neighbours_has_a_bar_and_what_is_not_finished_is_counte
         {"bias": [1.0, 2.0, 3.0, 4.0]},
     )
     figure = plot_sweep(data, "bias")
-    (bars,) = figure.axes[0].containers
-    (segment,) = bars.lines[2][0].get_segments()  # of the first value alone: the others are neighbours
+    (bars,) = [each for each in figure.axes[0].collections if isinstance(each, LineCollection)]
+    (segment,) = bars.get_segments()  # of the first value alone: the others are neighbours
     np.testing.assert_allclose(segment, [[1.0, 1.4], [1.0, 4.6]])  # 10 % and 90 % of 1, ..., 5
     assert "not finished: 5 of 20 runs" in figure.get_suptitle()
 

@@ -227,7 +227,7 @@ def test_window_says_why_there_is_none(options, words, capsys):
         ("window --heterogeneity 6 --bias 1 --confidence 2", "confidence must be above 0 and at most 0.999, got 2.0"),
         ("advise table.csv", "target must name the column to predict of the table 'table.csv', got none"),
         ("advise none.npz", "data must exist, got 'none.npz'"),
-        ("phase nowhere", "planes must be among step_size, time, sampling, overlap, got 'nowhere'"),
+        ("phase nowhere", "plane must be one of step_size, time, sampling, overlap, got 'nowhere'"),
         ("phase --cells 1", "cells must be a whole number of at least 2, got 1"),
     ],
 )

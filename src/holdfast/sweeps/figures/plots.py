@@ -121,8 +121,7 @@ def _draw_lines(found: SweepSummary, scale: ScaleName | None) -> Figure:
         if has_bands and is_joined:
             axes.fill_between(at, low, high, color=look["color"], alpha=0.15, linewidth=0)
         if has_bands and alone.any():
-            reach = np.maximum([middle - low, high - middle], 0.0)[:, alone]
-            axes.errorbar(at[alone], middle[alone], reach, fmt="none", ecolor=look["color"], elinewidth=0.8)
+            axes.vlines(at[alone], low[alone], high[alone], look["color"], linewidth=0.8)
         few, gone = (line[line[mark]][::stride] for mark in (FEW, NONE_LEFT))
         if len(few):
             axes.plot(few["at"], few["middle"], **bare | {"markerfacecolor": "white"})
@@ -211,11 +210,9 @@ def _groups(frame: pd.DataFrame, further: Sequence[str]) -> list[tuple[tuple, pd
         return [((), frame, style)]
     last = sorted(frame[further[-1]].unique())
     is_ordered = len(last) > 2 and frame[further[-1]].dtype.kind in "iuf"
-    colours = list(map(to_hex, matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]))
-    if is_ordered:
+    colours = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
+    if is_ordered or len(last) > len(colours):
         colours = list(map(to_hex, matplotlib.colormaps["viridis"](np.linspace(0.0, 0.88, len(last)))))
-    elif len(last) > len(colours):
-        colours = list(map(to_hex, matplotlib.colormaps["tab20"](range(20))))
     styles: dict[tuple, int] = {}
     groups = []
     for values, rows in frame.groupby(list(further)):

@@ -44,7 +44,6 @@ def execute(arguments: PhaseArguments) -> int:
     from holdfast.apps.cli.terminal.answers import show_regions
     from holdfast.apps.cli.terminal.progress import duration, note, say, work_bar
     from holdfast.core.progress import counted
-    from holdfast.core.validation import suggestion
     from holdfast.core.writing import checked_folder
     from holdfast.plots.bands import write_figure
     from holdfast.sweeps.engines.options import default_engine
@@ -55,11 +54,6 @@ def execute(arguments: PhaseArguments) -> int:
     from holdfast.sweeps.store.work import FailedCellsError
 
     names = tuple(dict.fromkeys(arguments.planes or PLANES))
-    unknown = [name for name in names if name not in PLANES]
-    if unknown:
-        raise ValueError(
-            f"planes must be among {', '.join(PLANES)}, got {unknown[0]!r}{suggestion(unknown[0], PLANES)}"
-        )
     engine = arguments.engine.engine() or default_engine()
     chosen: dict[str, Any] = {"order": arguments.order, "cells": arguments.cells, "seeds": arguments.seeds}
     sweeps = {name: phase_sweep(name, **chosen) for name in names}

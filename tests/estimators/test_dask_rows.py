@@ -108,7 +108,7 @@ def test_weights_of_chunks_and_of_dask_are_those_of_one_table(plants):
         small = [(x, y, None, np.full(len(y), 1e-3)) for x, y, *_ in chunks]
         with pytest.warns(UserWarning, match="sample_weight is how many rows each row stands for, and its sum is 0.6"):
             clone(estimator).fit_chunks(small)
-        with pytest.raises(ValueError, match="row of positive weight, got none"):
+        with pytest.raises(ValueError, match="with a weight above zero, got none"):
             clone(estimator).fit_chunks([(x, y, None, np.zeros(len(y))) for x, y, *_ in chunks])
         with pytest.raises(ValueError, match="chunks must all have weights, or none of them"):
             clone(estimator).fit_chunks([chunks[0], chunks[1][:3]])

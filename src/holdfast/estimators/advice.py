@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.core.moments import Scaling
+from holdfast.estimators.effects import EffectTables
 from holdfast.estimators.pooling import Pooling
 
 FEW_ROWS = 20  # with fewer an environment says little about any effect
@@ -76,11 +77,14 @@ class TableFindings(NamedTuple):
 
     Attributes:
         table: names, labels and units.
-        stability: table of features, as in `HeteroRegressor`.
+        tables: effects, and what they have in common.
         pooling: how much of the prediction comes from all features.
         chosen: whether that weight was chosen from the data.
         counts: (environments,), rows.
-        explained, explained_by_all: share of the response that the selected features and that all features explain.
+        explained: share of the response that the selected features explain.
+        explained_by_all: that all features explain.
+        explained_by_fit: that the prediction explains, which is between them.
+        of_class: of more than two classes, the class that the row of each feature is about.
         groups: for each feature, the label of those that are judged together; empty if each is judged by itself.
         levels: (environments,), mean errors, in standard deviations of the response.
         equality: probability of a variation as large as that of the selected features, if they do not vary.
@@ -88,16 +92,23 @@ class TableFindings(NamedTuple):
     """
 
     table: TableDescription
-    stability: pd.DataFrame
+    tables: EffectTables
     pooling: Pooling
     chosen: bool
     counts: np.ndarray
     explained: float
     explained_by_all: float
+    explained_by_fit: float
+    of_class: tuple = ()
     groups: Sequence[Any] = ()
     levels: Sequence[float] | np.ndarray = ()
     equality: float = 1.0
     pooled_equality: float = 1.0
+
+    @property
+    def stability(self) -> pd.DataFrame:
+        """The table of features, as in `HeteroRegressor`."""
+        return self.tables.stability
 
     @property
     def selected(self) -> np.ndarray:
@@ -264,11 +275,7 @@ def pooling_sentences(pooling: Pooling, chosen: bool) -> Iterator[str]:
         )
 
 
-def doubtful_sentences(
-    stability: pd.DataFrame,
-    task: Literal["regression", "classification"] = "regression",
-    level: Literal["common", "environment"] = "common",
-) -> Iterator[str]:
+def doubtful_sentences(stability: pd.DataFrame, task: str, level: str) -> Iterator[str]:
     """Where the search and the test of a single effect disagree, and why.
 
     The search tests the gradients at the pooled fit, those of all selected features at once. With one intercept, in an
@@ -282,7 +289,8 @@ def doubtful_sentences(
 
     Example:
         >>> rows = {"selected": [True, True], "varies": [False, False], "significance": [0.4, 1e-9]}
-        >>> next(doubtful_sentences(pd.DataFrame(rows, ["light", "fruits"]))).split(":")[1].split(".")[0]
+        >>> (sentence,) = doubtful_sentences(pd.DataFrame(rows, ["light", "fruits"]), "regression", "common")
+        >>> sentence.split(":")[1].split(".")[0]
         ' fruits'
     """
     selected, significance = stability["selected"].to_numpy(bool), stability["significance"]

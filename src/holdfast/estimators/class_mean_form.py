@@ -123,12 +123,12 @@ def fit_class_means(
     explained, explained_by_all = (explained_by(statistics, each) for each in (strict, whole))
     environments, counts = len(moments.labels), statistics.counts.sum(1)
     by_all = max(explained_by_all, explained_by(statistics, everything), explained)
-    findings = TableFindings(
-        table, tables.stability, chosen, pooling == "auto", counts, explained, by_all, pooled_equality=equality
-    )
     of_class = tuple(moments.classes[number] for number in widest) if classes > 2 else ()
-    models = (_log_odds(strict), _log_odds(everything))
-    fit = linear_fit(findings, *models, system, tables, explained_by(statistics, scores), of_class)
+    shares = (explained, by_all, explained_by(statistics, scores))
+    findings = TableFindings(
+        table, tables, chosen, pooling == "auto", counts, *shares, of_class, pooled_equality=equality
+    )
+    fit = linear_fit(findings, _log_odds(strict), _log_odds(everything), system)
     advice = [*fit.advice, *_about_shares(statistics.counts, moments.classes)]
     if environments > 1 and class_differences(statistics).rank < classes - 1:
         advice.insert(0, _NEVER_TOGETHER)

@@ -213,7 +213,7 @@ _SEPARATED = {
 
 def _choose(rows: ClassRows, fits: Mapping[Invariance, LinearFit]) -> tuple[Invariance, list[str]]:
     """Which form of invariance explains more in environments that were not fitted, and a sentence about it."""
-    if not any(fit.tables.stability["varies"].any() for fit in fits.values()):
+    if not any(fit.findings.varies.any() for fit in fits.values()):
         return "effects", []  # nothing to choose by: logistic regression is the weaker assumption
     used: dict[str, np.ndarray] = {name: fit.coordinates.directions[:, fit.selected] for name, fit in fits.items()}
     used["constant"] = np.zeros((rows.z.shape[1], 0))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -72,8 +72,6 @@ class LinearFit(NamedTuple):
         pooled: of all features.
         findings: about the table and what is invariant in it, of which the advice is made.
         coordinates: the features, or directions that were found.
-        tables: effects, and what they have in common.
-        summary: as a printed table.
         advice: sentences.
         runs: of SGD; None if class means are compared.
     """
@@ -83,8 +81,6 @@ class LinearFit(NamedTuple):
     pooled: LinearModel
     findings: TableFindings
     coordinates: Coordinates
-    tables: EffectTables
-    summary: TableSummary
     advice: list[str]
     runs: RunsOnDemand | None = None
 
@@ -95,47 +91,44 @@ class LinearFit(NamedTuple):
 
 
 def linear_fit(
-    findings: TableFindings,
-    strict: LinearModel,
-    pooled: LinearModel,
-    coordinates: Coordinates,
-    tables: EffectTables,
-    explained: float,
-    of_class: tuple = (),
+    findings: TableFindings, strict: LinearModel, pooled: LinearModel, coordinates: Coordinates
 ) -> LinearFit:
-    """A fit in the units of its table, with a summary and advice, from models of features in standard units.
+    """A fit in the units of its table, with advice, from models of features in standard units.
 
     Args:
         findings: about the table.
         strict: w_S and its intercept.
         pooled: w_A and its intercept.
         coordinates: in which features were selected.
-        tables: effects, and what they have in common.
-        explained: share of the response that the blend of both models explains.
-        of_class: of more than two classes, the class that the row of each feature is about.
     """
-    table, weight = findings.table, findings.pooling.weight
+    table = findings.table
 
     def in_units(model: LinearModel) -> LinearModel:
         coefficients, shift = table.scaling.undo(model.coefficients * table.response_scale)
         return LinearModel(coefficients, model.intercept + shift + table.response_location)
 
-    summary = TableSummary(
-        tables.stability,
+    blended = in_units(blend(strict, pooled, findings.pooling.weight))
+    return LinearFit(blended, in_units(strict), in_units(pooled), findings, coordinates, advise(findings))
+
+
+def summarized(findings: TableFindings, curves: tuple[str, ...] = ()) -> TableSummary:
+    """The findings as a printed table; `curves` are columns whose effect is one."""
+    table = findings.table
+    return TableSummary(
+        findings.stability,
         table.task,
         round(float(findings.counts.sum())),
         len(table.labels),
-        explained,
+        findings.explained_by_fit,
         findings.explained_by_all,
-        weight,
+        findings.pooling.weight,
         table.level,
         table.response,
         table.compared != "effect",
-        of_class,
-        second_class=table.second_class,
+        findings.of_class,
+        curves,
+        table.second_class,
     )
-    models = (in_units(blend(strict, pooled, weight)), in_units(strict), in_units(pooled))
-    return LinearFit(*models, findings, coordinates, tables, summary, advise(findings))
 
 
 class DescribedFit:
@@ -147,8 +140,7 @@ class DescribedFit:
     """
 
     effect_tables_: EffectTables
-    findings_: Any
-    _summary: TableSummary
+    findings_: TableFindings
     _runs: RunsOnDemand | None
 
     def _describe(self, found: LinearFit) -> None:
@@ -157,27 +149,17 @@ class DescribedFit:
         self.intercept_ = found.blended.intercept
         self.coordinates_, self.directions_ = found.coordinates
         self.invariant_, self.pooling_ = found.selected, found.findings.pooling.weight
-        self.effect_tables_, self._summary, self._runs = found.tables, found.summary, found.runs
-        self.advice_, self.findings_, table = found.advice, found.findings, found.findings.table
+        self.effect_tables_ = found.findings.tables
+        self.effects_, self.stability_ = self.effect_tables_.effects, self.effect_tables_.stability
+        self.advice_, self._runs, self.has_runs_ = found.advice, found.runs, found.runs is not None
+        self.findings_, table = found.findings, found.findings.table
         self.environments_ = list(table.labels)
         self.scale_, self.response_scale_ = table.scaling.scale, table.response_scale
-
-    @property
-    def effects_(self) -> pd.DataFrame:
-        """Environments x features: the coefficient in each environment alone, next to the invariant features."""
-        check_is_fitted(self)
-        return self.effect_tables_.effects
-
-    @property
-    def stability_(self) -> pd.DataFrame:
-        """Features x (coefficient, its error, mean effect, spread between environments, range, verdicts)."""
-        check_is_fitted(self)
-        return self.effect_tables_.stability
 
     def summary(self) -> TableSummary:
         """The fit as a printed table: `print(model.summary())`."""
         check_is_fitted(self)
-        return self._summary
+        return summarized(self.findings_)
 
     def plot_effects(self, features: Sequence[str] | None = None) -> "Figure":
         """A forest plot of the effects.
@@ -188,14 +170,7 @@ class DescribedFit:
         """
         from holdfast.plots.forest import draw_forest
 
-        check_is_fitted(self)
-        return draw_forest(self.effect_tables_, features, self._summary.units)
-
-    @property
-    def has_runs_(self) -> bool:
-        """Whether there are runs of SGD to look at; a fit that compares class means has none."""
-        check_is_fitted(self)
-        return self._runs is not None
+        return draw_forest(self.effect_tables_, features, self.summary().units)
 
     def _dynamics(self) -> RunsOnDemand:
         check_is_fitted(self)

@@ -81,7 +81,7 @@ def fit_effects(rows: ClassRows, settings: SearchSettings, seed: int, progress: 
     reports = iter(stages(progress, [STAGE] * (len(systems) * len(classes))))
     for system in systems:
         parts = [_search(rows, one, [system], settings, seed, next(reports)) for one in classes]
-        varies = np.any([part.tables.stability["varies"] for part in parts], axis=0)
+        varies = np.any([part.findings.varies for part in parts], axis=0)
         selected = np.any([part.selected for part in parts], axis=0) & ~varies
         strict = _softmax(rows, system.directions[:, selected])
         chances = log_softmax(rows.z @ strict.coefficients.T + strict.intercept, axis=1)
@@ -112,26 +112,29 @@ def fit_effects(rows: ClassRows, settings: SearchSettings, seed: int, progress: 
         )
     stability = tables.stability.assign(coefficient=own, standard_error=own_error, varies=varies, selected=selected)
     findings = [each.findings for each in parts]
+    explained, explained_by_all, explained_by_fit = np.mean(
+        [[each.explained, each.explained_by_all, each.explained_by_fit] for each in findings], axis=0
+    ).tolist()
     together = findings[0]._replace(
         table=rows.table,
-        stability=stability,
+        tables=tables._replace(stability=stability),
         pooling=pooling,
-        explained=float(np.mean([each.explained for each in findings])),
-        explained_by_all=float(np.mean([each.explained_by_all for each in findings])),
+        explained=explained,
+        explained_by_all=explained_by_all,
+        explained_by_fit=explained_by_fit,
+        of_class=tuple(rows.classes[widest]),
         levels=max((each.levels for each in findings), key=np.ptp),
         equality=min(each.equality for each in findings),
         pooled_equality=min(each.pooled_equality for each in findings),
     )
-    explained, of_class = np.mean([each.summary.explained for each in parts]), tuple(rows.classes[widest])
-    tables = tables._replace(stability=stability)
-    fit = linear_fit(together, strict, pooled, system, tables, float(explained), of_class)
+    fit = linear_fit(together, strict, pooled, system)
     which = "For each feature, tables show the class on which its effects range widest."
     return fit._replace(advice=[which, *fit.advice], runs=parts[0].runs)
 
 
 def _of_widest(found: Sequence[LinearFit]) -> tuple[EffectTables, np.ndarray]:
     """The effects of each feature on the class for which they range widest, and the numbers of these classes."""
-    tables = [each.tables for each in found]
+    tables = [each.findings.tables for each in found]
     ranges = [table.stability["highest_effect"] - table.stability["lowest_effect"] for table in tables]
     widest = np.argmax(np.nan_to_num(ranges), axis=0)
     names = tables[0].stability.index

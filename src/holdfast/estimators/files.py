@@ -152,26 +152,6 @@ def fit_table(
     return FittedTable(saved, model)
 
 
-def advise_table(
-    data: TableData,
-    target: str,
-    environment: str | None = None,
-    options: ReadingOptions | None = None,
-    **settings: Any,
-) -> list[str]:
-    """Advice on the table of one or several files: notes on its columns, then what a fit says about invariance.
-
-    Args:
-        data: the files.
-        target: name of the column to predict.
-        environment: what the environments are, as in `fit_table`.
-        options: how the files are read.
-        settings: as in `fit_table`.
-    """
-    model, _ = fit_table(data, target, environment, options, **settings)
-    return [*model.notes, *model.advice]
-
-
 def held_out_table(
     data: TableData,
     target: str,

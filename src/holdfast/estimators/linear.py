@@ -118,12 +118,14 @@ def _described(
     )
     findings = TableFindings(
         table,
-        tables.stability,
+        tables,
         pooling,
         settings.pooling == "auto",
         evidence.counts,
         explained_share(evidence, strict),
         explained_share(evidence, pooled),
+        explained_share(evidence, blended),
+        (),
         () if settings.groups is None else list(settings.groups),
         evidence.slopes(strict).intercept / table.loss_scale,
         selection.test.significance,
@@ -131,7 +133,7 @@ def _described(
     )
     runs = RunsOnDemand(washing, selection, tolerant_slopes(evidence, strict))
     strict, pooled = (LinearModel(system.directions @ w, intercept) for w, intercept in (strict, pooled))
-    return linear_fit(findings, strict, pooled, system, tables, explained_share(evidence, blended))._replace(runs=runs)
+    return linear_fit(findings, strict, pooled, system)._replace(runs=runs)
 
 
 def _groups(settings: SearchSettings, features: int) -> Groups:

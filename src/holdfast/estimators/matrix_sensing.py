@@ -11,17 +11,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from holdfast.core.linear_algebra import pack_symmetric, symmetrised
 from holdfast.core.moments import collect_moments, standard_units, standardized
 from holdfast.estimators.contract import WeightedRows, check_settings, weighted_rows
-from holdfast.estimators.search.matrices import evenly_scaled, fit_matrix
+from holdfast.estimators.search.matrices import MatrixSettings, evenly_scaled, fit_matrix
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _MatrixRegressor(RegressorMixin, BaseEstimator):
-    """The settings that both estimators share; a subclass provides `fit` and `predict`."""
-
-    significance: float = 0.001
-    tolerance: float = 0.0
-    n_runs: int = 8
-    random_state: Any = 0
+class _MatrixRegressor(MatrixSettings, RegressorMixin, BaseEstimator):
+    """What both estimators share; a subclass provides `fit` and `predict`."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
@@ -163,7 +158,7 @@ def _fit_packed(estimator: _MatrixRegressor, rows: WeightedRows, dimension: int,
     """The matrix and the intercept for packed measurements; sets the attributes that both estimators share."""
     known, labels = standardized(collect_moments(*rows)), list(rows.grouping.labels)
     even, scale = evenly_scaled(known)
-    fitted = fit_matrix(even, dimension, labels, estimator.significance, estimator.tolerance, estimator.n_runs, seed)
+    fitted = fit_matrix(even, dimension, labels, estimator, seed)
     estimator.directions_, estimator.invariant_ = fitted.directions, fitted.selected
     estimator.stability_, estimator.effects_ = fitted.stability, fitted.effects
     estimator.amplification_, estimator.step_size_ = fitted.settings.amplification, fitted.settings.step_size

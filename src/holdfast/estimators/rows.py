@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
 from holdfast.core.class_moments import ClassMoments, add_class_moments, collect_class_moments
-from holdfast.core.grouping import Grouping, group_rows
+from holdfast.core.grouping import group_rows
 from holdfast.core.moments import MomentSums, add_moments, check_squares, collect_moments
 from holdfast.estimators.contract import (
     check_no_text,
@@ -20,7 +20,6 @@ from holdfast.estimators.contract import (
     checked_weights,
     response_name,
     warn_of_small_weights,
-    weighted_rows,
 )
 from holdfast.estimators.screening import QUICK_ROWS
 from holdfast.tables.frames import TableFrames
@@ -193,40 +192,13 @@ def _listed(names: tuple[str, ...] | None) -> str:
 def _of_all(total: RowSums | None, name: str, weighted: bool) -> RowSums:
     """The sums of a whole table; ValueError if no row counts, and a warning if weights make hardly any row."""
     if total is None:
-        raise ValueError(f"{name} must have at least one row{' of positive weight' if weighted else ''}, got none")
+        raise ValueError(
+            f"{name} must have at least one row{' with a weight above zero' if weighted else ''}, got none"
+        )
     if weighted:
         weight = float(total.sums.counts.sum())
         warn_of_small_weights(weight, total.rows, total.sums.features, len(total.sums.labels))
     return total.ordered()
-
-
-@dataclass(frozen=True)
-class ArrayRows:
-    """Rows in memory.
-
-    Attributes:
-        X, y: as a data frame and a series, without a copy, if they have names.
-        grouping: their environments.
-        weights: all positive, or None.
-        passes: how often they were summed.
-    """
-
-    X: Any
-    y: Any
-    grouping: Grouping
-    weights: np.ndarray | None = None
-    passes: Passes = field(default_factory=Passes)
-
-    def sums(self, collect: Collect) -> RowSums:
-        """The sums of all rows."""
-        self.passes.count += 1
-        total = collect(self.X, self.y, self.grouping, None, self.weights)
-        assert total is not None  # there are rows, or scikit-learn's checks would not have passed
-        return total
-
-    def all(self, statement: Callable[..., bool]) -> bool:
-        """Whether a statement about (X, y) is true of all rows."""
-        return statement(self.X, self.y)
 
 
 @dataclass(frozen=True)
@@ -236,11 +208,13 @@ class ChunkRows:
     Attributes:
         chunks: (X, y), (X, y, environments) or (X, y, environments, sample_weight) each.
         weighted: whether they may have weights.
+        name: what they are called in messages.
         passes: how often they were read.
     """
 
     chunks: Iterable[tuple]
     weighted: bool = True
+    name: str = "chunks"
     passes: Passes = field(default_factory=Passes)
 
     def sums(self, collect: Collect) -> RowSums:
@@ -257,7 +231,7 @@ class ChunkRows:
             found = collect(X, y, environments, np.arange(begin, begin + len(X)), weights)
             begin += len(X)
             total = found if total is None else total if found is None else total.merge(found)
-        return _of_all(total, "chunks", weighted=given is not None and given["weights"])
+        return _of_all(total, self.name, weighted=given is not None and given["weights"])
 
     def all(self, statement: Callable[..., bool]) -> bool:
         """Nothing is known about all rows, for chunks may be such that they can be read once."""
@@ -367,11 +341,12 @@ def dask_rows(X: Any, y: Any, environments: Any, sample_weight: Any = None) -> D
     return DaskRows(X, {"y": y} | {name: column for name, column in given.items() if column is not None})
 
 
-def array_rows(estimator: Any, X: Any, y: Any, environments: Any, sample_weight: Any = None) -> ArrayRows:
-    """The arguments of `fit` of a regression, in memory; the estimator learns the names of the features."""
+def array_rows(estimator: Any, X: Any, y: Any, environments: Any, sample_weight: Any = None) -> ChunkRows:
+    """The arguments of `fit` of a regression, in memory: one chunk; the estimator learns the names of the features."""
     response = response_name(y)
-    X, y = check_rows(estimator, X, y, y_numeric=True, dtype=[np.float64, np.float32])
-    x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
+    x, y = check_rows(estimator, X, y, y_numeric=True, dtype=[np.float64, np.float32])
+    if sample_weight is not None:
+        sample_weight = checked_weights(sample_weight, len(x))
     names = getattr(estimator, "feature_names_in_", None)
     named = x if names is None else pd.DataFrame(x, columns=names, copy=False)
-    return ArrayRows(named, pd.Series(y, name=response), grouping, None if sample_weight is None else weights)
+    return ChunkRows([(named, pd.Series(y, name=response), environments, sample_weight)], name="X")

@@ -1,7 +1,7 @@
 """Invariant regression with smooth effects and interactions."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
@@ -17,6 +17,7 @@ from holdfast.estimators.advice import advise, listed
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.contract import check_settings, two_classes
 from holdfast.estimators.curves import effect_curves
+from holdfast.estimators.description import summarized
 from holdfast.estimators.expansion import SAMPLED_ROWS, EffectExpansion, TermSettings
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.rows import ChunkRows, Rows, RowSums, array_rows, dask_rows, sum_rows
@@ -167,13 +168,13 @@ def _described(
     stability.loc[expansion.curved_, stability.columns.difference(["varies", "selected"])] = np.nan
     scaling = findings.table.scaling._replace(constant=constant)
     table = findings.table._replace(names=names, scaling=scaling)
-    advice = advise(findings._replace(table=table, stability=stability, groups=groups or ()))
+    tables = findings.tables._replace(stability=stability)
+    findings = findings._replace(table=table, tables=tables, groups=groups or ())
     curved = tuple(str(name) for name, bent in zip(names, expansion.curved_, strict=True) if bent)
-    summary = replace(model.summary(), stability=stability, curves=curved)
     stability = stability[["coefficient", "lowest_effect", "highest_effect", "varies"]].assign(invariant=invariant)
     stability.insert(0, "shape", np.where(expansion.curved_, "curve", "line"))
     about = [*_about_terms(expansion, names), *_about_straight_lines(varied_as_lines & invariant, names)]
-    return ExpandedFit(expansion, model, stability, [*about, *advice], summary)
+    return ExpandedFit(expansion, model, stability, [*about, *advise(findings)], summarized(findings, curved))
 
 
 def _about_terms(expansion: EffectExpansion, names: Sequence[str]) -> Iterator[str]:

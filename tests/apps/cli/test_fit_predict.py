@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from holdfast import HeteroRegressor
 from holdfast.apps.cli.main import main
-from holdfast.estimators.files import advise_table, fit_table
+from holdfast.estimators.files import fit_table
 from holdfast.tables import ReadingOptions, TableModel, predict_table
 
 
@@ -131,7 +131,7 @@ def test_a_target_without_values_is_refused(tmp_path):
 
 
 def test_advice_of_a_table(plants):
-    sentences = advise_table(plants, "yield", "place", ReadingOptions(exclude=("good",)))
+    sentences = fit_table(plants, "yield", "place", ReadingOptions(exclude=("good",))).model.advice
     assert any("Washed out because the effect varies: weeds" in sentence for sentence in sentences)
 
 
@@ -325,7 +325,7 @@ def test_the_feature_that_varies_is_the_example_and_its_indicator_goes_with_it(t
     frame = pd.DataFrame({"x": x, "cost": np.where(random.random(rows) < 0.1, np.nan, cost), "place": place, "y": y})
     path = tmp_path / "costs.csv"
     frame.to_csv(path, index=False)
-    advice = " ".join(advise_table(path, "y", "place", pooling=0))
+    advice = " ".join(fit_table(path, "y", "place", pooling=0).model.advice)
     assert "Washed out because the effect varies: cost, cost is missing. That of cost ranges from" in advice
     assert "cost is missing goes with the rest of its column: cost." in advice
 

@@ -30,7 +30,6 @@ VISITS = 2400
 FEWEST_SWEEPS = 40
 FEW_ENVIRONMENTS = 4  # with fewer, a run is as long as with these
 RECORDS = 40
-SLAB = 8
 # The gradient of a logistic run sees at most this many rows of an environment; the decisions after it see all.
 ROWS_SEEN = 512
 
@@ -45,17 +44,16 @@ class Program(NamedTuple):
         shared: arrays, with p_e under "weights".
         dimension: number of features, without the padding.
         environments: number of environments, without the padding.
+        sweeps: steps of a run.
+        slab: runs in a compiled program; whole slabs are run, so that any number of runs is the same program.
     """
 
     build: "RunBuilder"
     shared: Mapping[str, Any]
     dimension: int
     environments: int
-
-    @property
-    def sweeps(self) -> int:
-        """Steps of a run."""
-        return max(FEWEST_SWEEPS, VISITS // max(self.environments, FEW_ENVIRONMENTS))
+    sweeps: int
+    slab: int = 8
 
 
 class WashSettings(NamedTuple):
@@ -84,18 +82,13 @@ class CoefficientPaths(NamedTuple):
 
     @property
     def final(self) -> np.ndarray:
-        """(runs, features), where the runs end up."""
-        return end_of_runs(self.coefficients)
+        """(runs, features), where the runs end up: medians over the last quarter of the records."""
+        return np.median(self.coefficients[:, -RECORDS // 4 :], axis=1)
 
     @property
     def survived(self) -> np.ndarray:
         """(runs, features), what was not washed out and has grown."""
         return np.abs(self.final) > SURVIVED
-
-
-def end_of_runs(values: np.ndarray) -> np.ndarray:
-    """Medians over the last quarter of the records, (runs, records, ...) -> (runs, ...)."""
-    return np.median(values[:, -RECORDS // 4 :], axis=1)
 
 
 def squared_program(moments: StandardizedMoments, tolerance: float) -> Program:
@@ -109,7 +102,7 @@ def squared_program(moments: StandardizedMoments, tolerance: float) -> Program:
         "weights": _padded(moments.weights, e),
         "tolerance": np.float32(tolerance),
     }
-    return Program(_squared_run, shared, dimension, environments)
+    return Program(_squared_run, shared, dimension, environments, _sweeps(environments))
 
 
 def logistic_program(environments: Sequence[LogisticRows], tolerance: float, seed: int) -> Program:
@@ -123,57 +116,38 @@ def logistic_program(environments: Sequence[LogisticRows], tolerance: float, see
         "weights": _padded(counts / counts.sum(), e),
         "tolerance": np.float32(tolerance),
     }
-    return Program(_logistic_run, shared, len(drawn[0].columns), len(drawn))
+    return Program(_logistic_run, shared, len(drawn[0].columns), len(drawn), _sweeps(len(drawn)))
 
 
 def wash(
     program: Program, settings: list[WashSettings], critical: float, n_runs: int, seed: int
 ) -> list[CoefficientPaths]:
-    """Run all settings with several random orders of the environments each."""
-    sweeps, values = repeated_runs(
-        program.build,
-        program.shared,
-        [{**setting._asdict(), "critical": critical} for setting in settings],
-        n_runs,
-        seed,
-        steps=program.sweeps,
-        slab=SLAB,
-    )
-    return [CoefficientPaths(sweeps, part[..., : program.dimension]) for part in values]
-
-
-def repeated_runs(
-    build: "RunBuilder",
-    shared: Any,
-    settings: Sequence[Mapping[str, float]],
-    n_runs: int,
-    seed: int,
-    *,
-    steps: int,
-    slab: int,
-) -> tuple[np.ndarray, list[np.ndarray]]:
     """Run each of several settings with several random orders of the environments.
 
     Args:
-        build: of runs that record "fitted".
-        shared: arrays of the runs.
-        settings: the parameters of the runs.
+        program: whose runs record "fitted".
+        settings: of the runs.
+        critical: the variation of an effect that is noise; see `holdfast.algorithms.hadamard`.
         n_runs: of each setting.
         seed: of the runs.
-        steps: of a run.
-        slab: runs in a compiled program; whole slabs are run, so that any number of runs is the same program.
-
-    Returns:
-        The steps of the records, and for each setting (n_runs, records, ...), what was recorded.
     """
     from holdfast.core.run import run
 
     count = len(settings) * n_runs
-    rows = np.minimum(np.arange(-(-count // slab) * slab), count - 1) // n_runs
-    parameters = {name: np.array([each[name] for each in settings], np.float32)[rows] for name in settings[0]}
+    rows = np.minimum(np.arange(-(-count // program.slab) * program.slab), count - 1) // n_runs
+    given = [{**each._asdict(), "critical": critical} for each in settings]
+    parameters = {name: np.array([each[name] for each in given], np.float32)[rows] for name in given[0]}
     seeds = np.random.default_rng(seed).integers(0, 2**32, len(rows), dtype=np.uint32)
-    records = run(build, shared, parameters, seeds, steps=steps, every=max(1, steps // RECORDS), slab=slab)
-    return records.steps, np.split(records.values["fitted"][:count].astype(float), len(settings))
+    every = max(1, program.sweeps // RECORDS)
+    records = run(
+        program.build, program.shared, parameters, seeds, steps=program.sweeps, every=every, slab=program.slab
+    )
+    fitted = records.values["fitted"][:count, ..., : program.dimension].astype(float)
+    return [CoefficientPaths(records.steps, part) for part in np.split(fitted, len(settings))]
+
+
+def _sweeps(environments: int) -> int:
+    return max(FEWEST_SWEEPS, VISITS // max(environments, FEW_ENVIRONMENTS))
 
 
 def _observe(state: "Hadamard") -> dict[str, "jax.Array"]:

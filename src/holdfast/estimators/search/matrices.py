@@ -6,6 +6,7 @@ picks the directions itself, and the span of the leading eigenvectors of P survi
 pooled least squares, and the effects are compared between environments by the same test as those of features.
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -25,7 +26,7 @@ from holdfast.core.run import Run
 from holdfast.estimators.advice import advise_matrix
 from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.coordinates import rotated
-from holdfast.estimators.search.dynamics import INIT_SCALE, SURVIVED, WashSettings, end_of_runs, repeated_runs
+from holdfast.estimators.search.dynamics import INIT_SCALE, SURVIVED, Program, WashSettings, wash
 from holdfast.estimators.search.evidence import (
     Evidence,
     equality,
@@ -72,14 +73,18 @@ def evenly_scaled(known: StandardizedMoments) -> tuple[StandardizedMoments, floa
     return rotated(known, np.diag(scale / common)), common
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
+class MatrixSettings:
+    """How invariant directions are searched for; `HeteroMatrixSensing` explains the fields."""
+
+    significance: float = 0.001
+    tolerance: float = 0.0
+    n_runs: int = 8
+    random_state: Any = 0
+
+
 def fit_matrix(
-    known: StandardizedMoments,
-    dimension: int,
-    labels: list,
-    significance: float,
-    tolerance: float,
-    n_runs: int,
-    seed: int,
+    known: StandardizedMoments, dimension: int, labels: list, settings: MatrixSettings, seed: int
 ) -> MatrixFit:
     """Wash out the part of a matrix that varies.
 
@@ -87,9 +92,7 @@ def fit_matrix(
         known: moments of packed measurements, evenly scaled.
         dimension: d.
         labels: of the environments.
-        significance: level of the test of equal effects.
-        tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
-        n_runs: runs that are reported, each with its own random order of the environments.
+        settings: of the search.
         seed: of the runs.
     """
     candidates = _candidates(known)
@@ -100,17 +103,17 @@ def fit_matrix(
         order = np.argsort(-np.abs(values))
         for rank in range(min(LARGEST_RANK, dimension, int((np.abs(values) > SURVIVED).sum())) + 1):
             span = vectors[:, order[:rank]]
-            evidence, fitted = _within(known, span, tolerance)
+            evidence, fitted = _within(known, span, settings.tolerance)
             test = equality(evidence, fitted, np.arange(evidence.dimension))
-            if test.significance >= significance and 2 * evidence.dimension <= known.counts.sum():
+            if test.significance >= settings.significance and 2 * evidence.dimension <= known.counts.sum():
                 freedom = rank * (rank + 1) / 2 + rank * (dimension - rank)
                 passed.append((information_criterion(evidence, fitted, freedom), span, fitted))
     _, span, fitted = min(passed, key=lambda entry: entry[0])  # rank 0 passes every test
     # of all candidates, the one whose runs themselves end nearest to this matrix
     matrix = _lifted(span, fitted)
     nearest = candidates[int(np.argmin([np.mean(np.square(finals - matrix)) for finals in runs]))]
-    finals = _wash(known, dimension, [nearest], n_runs, seed + 1)[0]
-    return _described(known, labels, nearest, span, fitted, finals, tolerance)
+    finals = _wash(known, dimension, [nearest], settings.n_runs, seed + 1)[0]
+    return _described(known, labels, nearest, span, fitted, finals, settings.tolerance)
 
 
 def _lifted(span: np.ndarray, fitted: LinearModel) -> np.ndarray:
@@ -156,9 +159,8 @@ def _wash(
         "weights": known.weights.astype(np.float32),
         "shape": np.zeros(dimension, np.float32),
     }
-    settings = [{"step_size": each.step_size, "amplification": each.amplification} for each in candidates]
-    _, values = repeated_runs(_matrix_run, shared, settings, n_runs, seed, steps=STEPS, slab=SLAB)
-    return [end_of_runs(part) for part in values]
+    program = Program(_matrix_run, shared, dimension, len(known.counts), STEPS, SLAB)
+    return [paths.final for paths in wash(program, candidates, 0.0, n_runs, seed)]
 
 
 def _matrix_run(shared: Any, parameters: Any) -> Run:

@@ -83,7 +83,7 @@ def _measurements(arguments: AdviseArguments) -> None:
 def _table(arguments: AdviseArguments) -> None:
     from holdfast.apps.cli.terminal.progress import progress
     from holdfast.apps.cli.terminal.tables import in_options, show_advice
-    from holdfast.estimators.files import advise_table
+    from holdfast.estimators.files import fit_table
 
     if arguments.target is None:
         raise ValueError(f"target must name the column to predict of the table {arguments.data!r}, got none")
@@ -91,7 +91,8 @@ def _table(arguments: AdviseArguments) -> None:
     settings = arguments.fitting.settings | {"tolerance": arguments.tolerance or 0.0}
     table = ((arguments.data, *arguments.more), arguments.target, arguments.environment, arguments.reading)
     with progress("fitting") as report:
-        sentences = in_options(advise_table(*table, progress=report, **settings))
+        model, _ = fit_table(*table, progress=report, **settings)
+    sentences = in_options([*model.notes, *model.advice])
     found = {"target": arguments.target, "environment": arguments.environment, "advice": sentences}
     answer(arguments.format, found, lambda: show_advice(sentences))
 

@@ -61,3 +61,12 @@ def test_values_of_an_environment_that_is_held_out_are_not_imputed_from_it(plant
         predicted = LinearRegression().fit(x[~test], y[~test]).predict(x[test])
         error = np.square(predicted - y[test]).mean()
         np.testing.assert_allclose(found.loc[site], error, rtol=1e-8)
+
+
+@pytest.mark.parametrize("target", ["grown", "tall"])
+@pytest.mark.parametrize("chunk_rows", [100, 900])
+def test_environments_stand_in_the_order_of_a_reader_wherever_their_rows_are(plants, target, chunk_rows):
+    frame = plants.assign(tall=np.where(plants["grown"] > 0, "yes", "no"), site=np.tile(["10", "9", "2"], 300))
+    frame = frame.drop(columns={"grown", "tall"} - {target})
+    found = fit_table(frame, target, "site", chunk_rows=chunk_rows).model
+    assert [each.environment for each in found.effects] == ["2", "9", "10"]

@@ -239,7 +239,8 @@ def _together(
     if task == "classification":
         response = class_labels(response)
         check_classes(response.nunique(), len(response), found.target)
-    labels = None if parts[0] is None else pd.concat(parts)
+    # as objects: their order as categories is that of the rows, and means nothing
+    labels = None if parts[0] is None else pd.concat(parts).astype(object)
     if labels is not None:
         check_sizes(found, labels.value_counts().to_numpy())
     return EncodedRows(pd.concat(cells), response, labels), rows

@@ -1,3 +1,4 @@
+import itertools
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +13,7 @@ from holdfast.theory.absorbing import (
     layer_ranks,
     product_rank,
 )
-from holdfast_studies.papers.absorbing_search import COUNTS, grid, most_interior, search_constants
+from holdfast_studies.papers.absorbing_search import COUNTS, most_interior, search_constants
 
 
 @pytest.mark.parametrize("count", COUNTS)
@@ -76,12 +77,16 @@ def test_exits_are_counted():
 def test_search_agrees_with_membership():
     random = np.random.default_rng(4)
     layers = tuple(random.standard_normal((6, 20, 3, 3)) * 0.5 for _ in range(2))
-    choices = list(grid((1.0, 5.0), (0.5,), (0.1, 1.0), (2.0, 4.0)))
-    assert len(choices) == 2 * 2 * 2 * len(COUNTS)
-    for candidate in search_constants(layers, 2, choices):
-        found = closedness(contains(layers, 2, candidate.constants))
-        assert candidate.entered == pytest.approx((found.entered >= 0).mean())
-        assert candidate.exits == found.exits.sum()
+    tried = {"balance": (1.0, 5.0), "slack": (0.5,), "level": (0.1, 1.0), "bound": (2.0, 4.0), "count": COUNTS}
+    searched = search_constants(layers, 2, tried)
+    choices = list(itertools.product(*tried.values()))
+    assert searched["exits"].size == len(choices) == 2 * 2 * 2 * len(COUNTS)
+    for choice, entered, exits in zip(
+        choices, searched["entered"].values.flat, searched["exits"].values.flat, strict=True
+    ):
+        found = closedness(contains(layers, 2, Constants(*choice)))
+        assert entered == pytest.approx((found.entered >= 0).mean())
+        assert exits == found.exits.sum()
 
 
 @pytest.mark.parametrize("depth", [3, 4, 5])
@@ -111,7 +116,8 @@ def test_membership_by_traces_is_that_of_the_three_conditions(rank):
     layers = tuple((after * sizes) @ before.swapaxes(-1, -2) for before, after in pairwise(frames))
     layers = tuple(layer + 0.02 * random.standard_normal(layer.shape) for layer in layers)
     shares = []
-    for constants in grid((0.05, 0.3), (0.2, 0.8), (0.05, 0.3), (1.0, 3.0)):
+    tried = itertools.product((0.05, 0.3), (0.2, 0.8), (0.05, 0.3), (1.0, 3.0), COUNTS)
+    for constants in itertools.starmap(Constants, tried):
         bounded = np.max([np.square(layer).sum((-2, -1)) for layer in layers], axis=0) <= constants.bound
         of_rank = layer_ranks(layers, constants.level, constants.count).max(-1) <= rank + constants.slack
         expected = (imbalance(layers) <= constants.balance) & of_rank & bounded

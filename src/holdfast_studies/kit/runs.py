@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pandas as pd
 import xarray as xr
@@ -56,7 +56,7 @@ def tracked(items: Iterable[Item], progress: Progress | None, total: int | None 
 
 
 def simulate_each(
-    settings: Mapping[str, Settings],
+    settings: Mapping[Any, Settings],
     dimension: str,
     effort: Effort,
     progress: Progress | None,

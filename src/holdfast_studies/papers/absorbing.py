@@ -14,7 +14,7 @@ from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, exact_sha
 from holdfast_studies.kit.drawing import Figure, band, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages
 from holdfast_studies.kit.study import columns, study
-from holdfast_studies.papers.absorbing_search import COUNTS, grid, most_interior, search_constants
+from holdfast_studies.papers.absorbing_search import COUNTS, most_interior, search_constants
 from holdfast_studies.papers.jumps import DEPTH, EPSILON, RUN, WIDTH, our_choice
 
 LEFT_OPEN = (
@@ -32,6 +32,7 @@ LEFT_OPEN = (
 STEP_SIZE, RIDGE, STEPS = RUN.step_size, 0.026, 5000
 BALANCES, SLACKS = (0.03, 0.1, 0.3, 1.0), (0.1, 0.3, 0.6, 0.9)
 LEVELS, BOUNDS = (0.01, 0.03, 0.1, 0.3), (1.6, 2.0, 4.0, 8.0)
+TRIED = {"balance": BALANCES, "slack": SLACKS, "level": LEVELS, "bound": BOUNDS, "count": COUNTS}
 # Runs on which the constants are chosen, and how many steps lie between the states that the search looks at.
 SELECTION_RUNS, SEARCHED = 64, 20
 # The runs of the test begin at this seed. Of the continuous approximation, which is slower, there are fewer.
@@ -76,17 +77,8 @@ def _runs(seeds: Sequence[int], every: int, algorithm: AlgorithmName, progress: 
 
 def _search(paths: LayerPaths) -> xr.Dataset:
     """Entries and exits for all constants, and what the conditions bound, on the runs of the choice."""
-    found = list(search_constants(paths.layers, 1, grid(BALANCES, SLACKS, LEVELS, BOUNDS, COUNTS)))
-    names = ("balance", "slack", "level", "bound", "count")
-    values = (BALANCES, SLACKS, LEVELS, BOUNDS, [count.__name__ for count in COUNTS])
-    shape = tuple(map(len, values))
-    data = xr.Dataset(
-        {
-            "search_entered": (names, np.reshape([candidate.entered for candidate in found], shape)),
-            "search_exits": (names, np.reshape([candidate.exits for candidate in found], shape)),
-        },
-        {name: list(tried) for name, tried in zip(names, values, strict=True)},
-    )
+    found = search_constants(paths.layers, 1, TRIED)
+    data = found.rename({name: f"search_{name}" for name in found})
     layers = tuple(layer.astype(float) for layer in paths.layers)
     per_step = {
         "imbalance": imbalance(layers),

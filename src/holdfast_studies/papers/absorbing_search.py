@@ -1,10 +1,10 @@
 """The search for constants of the sets B_r that no run leaves, on a grid."""
 
 import itertools
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import xarray as xr
 
 from holdfast.theory.absorbing import (
     Constants,
@@ -53,47 +53,27 @@ def most_interior(closed: np.ndarray, entered: np.ndarray) -> tuple[int, ...]:
     return tuple(int(each) for each in np.unravel_index(int(np.argmax(score)), closed.shape))
 
 
-class Candidate(NamedTuple):
-    """A choice of constants, and how often trajectories enter and leave its set.
-
-    Attributes:
-        constants: the choice.
-        entered: share of the runs that enter the set.
-        exits: number of times that any run left it.
-    """
-
-    constants: Constants
-    entered: float
-    exits: int
-
-
-def search_constants(layers: Layers, rank: int, choices: Iterable[Constants]) -> Iterator[Candidate]:
-    """Try constants for which B_r might be closed along trajectories.
+def search_constants(layers: Layers, rank: int, tried: Mapping[str, Sequence]) -> xr.Dataset:
+    """Which constants B_r might be closed with: entries and exits along trajectories, for all combinations.
 
     Args:
         layers: of the trajectories, each (runs, records, rows, columns).
         rank: r.
-        choices: constants to try; see `grid`.
+        tried: the values of each field of `Constants`, in their order.
 
-    Yields:
-        One candidate for each choice, in the order given.
+    Returns:
+        entered, the share of the runs that enter the set, and exits, the number of times that any run left it.
     """
     wide = tuple(np.asarray(layer, float) for layer in layers)
     gaps, values = imbalance(wide), squared_singular_values(wide)
     norms = np.max([value.sum(-1) for value in values], axis=0)
-    for constants in choices:
+    shape = tuple(map(len, tried.values()))
+    entered, exits = np.empty(shape), np.empty(shape, int)
+    for place, choice in zip(np.ndindex(shape), itertools.product(*tried.values()), strict=True):
+        constants = Constants(*choice)
         counts = np.max([constants.count(value / constants.level).sum(-1) for value in values], axis=0)
         inside = (gaps <= constants.balance) & (counts <= rank + constants.slack) & (norms <= constants.bound)
         found = closedness(inside)
-        yield Candidate(constants, float((found.entered >= 0).mean()), int(found.exits.sum()))
-
-
-def grid(
-    balances: Iterable[float],
-    slacks: Iterable[float],
-    levels: Iterable[float],
-    bounds: Iterable[float],
-    counts: Iterable[Count] = COUNTS,
-) -> Iterator[Constants]:
-    """All combinations of constants."""
-    return itertools.starmap(Constants, itertools.product(balances, slacks, levels, bounds, counts))
+        entered[place], exits[place] = (found.entered >= 0).mean(), found.exits.sum()
+    names = {name: [getattr(value, "__name__", value) for value in values] for name, values in tried.items()}
+    return xr.Dataset({"entered": (list(tried), entered), "exits": (list(tried), exits)}, names)

@@ -41,7 +41,7 @@ from holdfast_studies.kit.runs import (
     Progress,
     Settings,
     replace,
-    run_simulation,
+    simulate_each,
     stages,
 )
 from holdfast_studies.kit.study import columns, study
@@ -75,12 +75,9 @@ SIGNED_SUMMARY = "d=30, A* with eigenvalues 1 and -1, r2=1, m=12000, s=1, M=8, e
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Each case, both forms, and the least isometry constant that the measurements of figure 3 can have."""
-    reports = iter(stages(progress, [1] * (len(CASES) + len(FORMS))))
-    runs = (run_simulation(replace(case, seeds=effort.seeds), progress=next(reports)) for case in CASES.values())
-    finals = [each.data.isel(step=-1) for each in runs]
-    chosen = [each[["spurious", "distance", "diverged_at"]].drop_vars("step") for each in finals]
-    data = xr.concat(chosen, pd.Index(list(CASES), name="case"))
-    paths = [_run_form(form, effort.seeds, next(reports)) for form in FORMS.values()]
+    first, *others = stages(progress, [len(CASES)] + [1] * len(FORMS))
+    data = simulate_each(CASES, "case", effort, first, ("spurious", "distance", "diverged_at"))
+    paths = [_run_form(form, effort.seeds, report) for form, report in zip(FORMS.values(), others, strict=True)]
     data["signed_distance"] = xr.concat(paths, pd.Index(list(FORMS), name="form"))
     random = np.random.default_rng(0)
     # <X, e_i e_j^T>^2 over m measurements is a chi-square for each i, j; delta is at least their largest deviation.

@@ -9,7 +9,7 @@ from holdfast.sensing.environments import two_point
 from holdfast.theory.assumptions import regularity
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, below, exact_share, summary
 from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, band, estimate_bars, finished, legend_below, new_figure
-from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, simulate_each, stages
 from holdfast_studies.kit.study import study
 from holdfast_studies.papers.conditions import spread_of_constants, theorem_conditions
 
@@ -47,37 +47,28 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Final errors against m at d=50, against d at m=400 d, and many runs at d=30 for shares and for eq. 9."""
     # Each dimension is a program to compile, and the large ones take as long to run as all others.
     dimensions = DIMENSIONS[:2] if effort.quick else DIMENSIONS
-    settings = replace(SETTINGS, seeds=effort.seeds)
-    several = [len(BATCH_SIZES) * SETTINGS.dimension**2, 4 * RUNS_PER_SEED * 30**2, *[30**2] * len(RANKS)]
-    reports = iter(stages(progress, [*several, *(d**2 for d in dimensions)]))
-    against_m = run_simulation(replace(settings, batch_size=BATCH_SIZES), progress=next(reports)).final
-    often = run_simulation(replace(OFTEN, seeds=RUNS_PER_SEED * effort.seeds), progress=next(reports)).final
-    other_ranks = replace(settings, dimension=30, batch_size=OFTEN_SIZES[0])
-    by_rank = [
-        run_simulation(replace(other_ranks, invariant_rank=r1, spurious_rank=r2), progress=next(reports)).final
-        for r1, r2 in RANKS
-    ]
-    against_d = [
-        run_simulation(replace(settings, dimension=d, batch_size=PER_DIMENSION * d), progress=next(reports)).final
-        for d in dimensions
-    ]
-    named = pd.Index([f"{r1}, {r2}" for r1, r2 in RANKS], name="ranks")
+    shares = [len(BATCH_SIZES) * SETTINGS.dimension**2, 4 * RUNS_PER_SEED * 30**2, len(RANKS) * 30**2]
+    *reports, last = stages(progress, [*shares, sum(d**2 for d in dimensions)])
+    settings = replace(SETTINGS, batch_size=BATCH_SIZES, seeds=effort.seeds)
+    against_m = run_simulation(settings, progress=reports[0]).final
+    often = run_simulation(replace(OFTEN, seeds=RUNS_PER_SEED * effort.seeds), progress=reports[1]).final
+    other = replace(SETTINGS, dimension=30, batch_size=OFTEN_SIZES[0])
+    by_rank = {f"{r1}, {r2}": replace(other, invariant_rank=r1, spurious_rank=r2) for r1, r2 in RANKS}
+    by_dimension = {d: replace(SETTINGS, dimension=d, batch_size=PER_DIMENSION * d) for d in dimensions}
+    at_ranks = simulate_each(by_rank, "ranks", effort, reports[2], ["distance"])
+    against_d = simulate_each(by_dimension, "dimension", effort, last, ["distance"])
     data = xr.Dataset(
         {
             "error_against_batch_size": against_m["distance"],
             "distinguished_against_batch_size": _distinguished(against_m),
-            "error_against_dimension": _concat(against_d, pd.Index(dimensions, name="dimension")),
-            "error_at_ranks": _concat(by_rank, named),
+            "error_against_dimension": against_d["distance"],
+            "error_at_ranks": at_ranks["distance"],
             "error_of_many": often["distance"].rename(seed="run", batch_size="size"),
             "spurious_of_many": often["spurious"].rename(seed="run", batch_size="size"),
             "distinguished_of_many": _distinguished(often).rename(seed="run", batch_size="size"),
         }
     )
     return data.drop_vars("step")
-
-
-def _concat(finals: list[xr.Dataset], along: pd.Index) -> xr.DataArray:
-    return xr.concat([final["distance"] for final in finals], along)
 
 
 def _distinguished(final: xr.Dataset) -> xr.DataArray:

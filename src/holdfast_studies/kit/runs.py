@@ -1,4 +1,4 @@
-"""What simulations of experiments share: the numbers of the first paper's figures, progress, and named runs."""
+"""What simulations of experiments share: progress, and named runs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,9 +13,6 @@ from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast_studies.experiment import Effort
 
 __all__ = [
-    "BIAS",
-    "INIT_SCALE",
-    "STEP_SIZE",
     "Effort",
     "Progress",
     "Settings",
@@ -27,9 +24,6 @@ __all__ = [
 ]
 
 Item = TypeVar("Item")
-
-# Of the first paper's figures.
-STEP_SIZE, BIAS, INIT_SCALE = 0.05, 1.0, 1e-3
 
 
 def tracked(items: Iterable[Item], progress: Progress | None, total: int | None = None) -> Iterator[Item]:

@@ -21,6 +21,7 @@ from holdfast.sensing.problem import MatrixSensing
 from holdfast.sensing.signals import signals
 from holdfast.theory.assumptions import regularity
 from holdfast.theory.regions import LEARNED, WASHED_OUT
+from holdfast_studies.kit import BIAS, INIT_SCALE, STEP_SIZE
 from holdfast_studies.kit.claims import (
     Claim,
     ClaimBuilder,
@@ -33,17 +34,7 @@ from holdfast_studies.kit.claims import (
     summary,
 )
 from holdfast_studies.kit.drawing import COLOURS, Figure, band, finished, new_figure, quantile_bars
-from holdfast_studies.kit.runs import (
-    BIAS,
-    INIT_SCALE,
-    STEP_SIZE,
-    Effort,
-    Progress,
-    Settings,
-    replace,
-    simulate_each,
-    stages,
-)
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, simulate_each, stages
 from holdfast_studies.kit.study import columns, study
 
 LEFT_OPEN = (

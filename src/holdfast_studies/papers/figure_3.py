@@ -7,9 +7,10 @@ import xarray as xr
 
 from holdfast.core.statistics import bootstrap, median
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
+from holdfast_studies.kit import BIAS, INIT_SCALE, STEP_SIZE
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, above, below, summary
 from holdfast_studies.kit.drawing import COLOURS, Figure, band, draw_signals, finished, new_figure, quantile_table
-from holdfast_studies.kit.runs import BIAS, INIT_SCALE, STEP_SIZE, Effort, Progress, Settings, replace, run_simulation
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation
 from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (

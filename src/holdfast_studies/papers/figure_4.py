@@ -7,9 +7,10 @@ import xarray as xr
 
 from holdfast.core.statistics import bootstrap, median
 from holdfast.theory.lyapunov import two_point_exponent
+from holdfast_studies.kit import BIAS
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, above, below
 from holdfast_studies.kit.drawing import COLOURS, Figure, band, draw_signals, finished, new_figure, quantile_table
-from holdfast_studies.kit.runs import BIAS, Effort, Progress, replace, run_simulation, stages
+from holdfast_studies.kit.runs import Effort, Progress, replace, run_simulation, stages
 from holdfast_studies.kit.study import study
 from holdfast_studies.papers import figure_3
 from holdfast_studies.papers.figure_3 import LEARNED, QUANTILES, RECOVERED, RULE, WASHED_OUT, transition

@@ -8,9 +8,10 @@ import xarray as xr
 from holdfast.sensing.environments import two_point
 from holdfast.sensing.signals import PHASE_BOUNDARY
 from holdfast.theory.assumptions import regularity
+from holdfast_studies.kit import INIT_SCALE, STEP_SIZE
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, exact_share, summary
 from holdfast_studies.kit.drawing import Figure, band, finished, new_figure, quantile_table
-from holdfast_studies.kit.runs import INIT_SCALE, STEP_SIZE, Effort, Progress, Settings, replace, run_simulation
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation
 from holdfast_studies.kit.study import study
 from holdfast_studies.papers.auxiliary_sequences import invariant_sequence
 from holdfast_studies.papers.conditions import theorem_conditions

@@ -12,19 +12,10 @@ from holdfast.sensing.environments import two_point
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
 from holdfast.theory.regions import WASHED_OUT, Region
 from holdfast.theory.sampling import residual_floor
+from holdfast_studies.kit import BIAS, STEP_SIZE
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, below, share, summary
 from holdfast_studies.kit.drawing import BETWEEN, Figure, draw_plane, new_figure
-from holdfast_studies.kit.runs import (
-    BIAS,
-    STEP_SIZE,
-    Effort,
-    Progress,
-    Settings,
-    replace,
-    run_simulation,
-    simulate_each,
-    stages,
-)
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, simulate_each, stages
 from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (

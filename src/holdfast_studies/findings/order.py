@@ -1,7 +1,5 @@
 """The order of environments: visiting them in cycles keeps the exponent and removes the random walk of log Q^2."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -10,7 +8,7 @@ from holdfast.core.order import ORDERS
 from holdfast.core.statistics import bootstrap, mean_interval, median
 from holdfast.sensing.environments import two_point
 from holdfast.theory.lyapunov import two_point_exponent
-from holdfast.theory.shares import simulate_shares
+from holdfast_studies.findings.tails import expected_shares
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, share
 from holdfast_studies.kit.drawing import Axes, Figure, finished, new_figure, quantile_bars
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
@@ -78,13 +76,11 @@ def _exponent(share: xr.DataArray) -> xr.DataArray:
 
 def _predicted(settings: Settings, strengths: tuple[float, ...], runs: int) -> xr.DataArray:
     """The spurious share by `simulate_shares`: quantiles, mean, deviation of its logarithm, part of the runs above."""
-    names = ("step_size", "steps", "init_scale", "dimension", "batch_size")
-    given: dict[str, Any] = {name: getattr(settings, name) for name in names}
     values = np.zeros((len(ORDERS), len(strengths), len(QUANTILES) + 3))
     for i, order in enumerate(ORDERS):
         for j, strength in enumerate(strengths):
             law = two_point(settings.values("bias")[0], strength)
-            found = simulate_shares(law, order=order, runs=runs, **given).spurious
+            found = expected_shares(settings, law, order=order, runs=runs).spurious
             values[i, j] = [*np.quantile(found, QUANTILES), found.mean(), np.log(found).std(), np.mean(found > LEVEL)]
     statistics = [*(str(each) for each in QUANTILES), "mean", "spread", "above"]
     coordinates = {"order": list(ORDERS), "heterogeneity": list(strengths), "statistic": statistics}

@@ -82,11 +82,11 @@ def _stationary(bias: float) -> StationaryLaw:
     return stationary_law(two_point(bias, HETEROGENEITY), LONG.values("step_size")[0], batch_size=BATCH_SIZE)
 
 
-def _expected(settings: Settings, law: Environments, noise: float = 0.0) -> SimulatedShares:
-    """The law of the shares by theory."""
+def expected_shares(settings: Settings, law: Environments, **options: Any) -> SimulatedShares:
+    """The law of the shares by theory, see `simulate_shares` for its options."""
     names = ("step_size", "steps", "init_scale", "batch_size", "dimension")
     given: dict[str, Any] = {name: getattr(settings, name) for name in names}
-    return simulate_shares(law, **given, noise_variance=noise)
+    return simulate_shares(law, **given, **options)
 
 
 def slope(shares: np.ndarray) -> float:
@@ -103,7 +103,7 @@ def _between(low: float, high: float) -> float:
 def _expected_after(name: str) -> SimulatedShares:
     """The law of one of `SHORT_LAWS`: figure, numbers and claims ask for it."""
     law, noise = SHORT_LAWS[name]
-    return _expected(SHORT, law, noise)
+    return expected_shares(SHORT, law, noise_variance=noise)
 
 
 def _comparison(data: xr.Dataset) -> pd.DataFrame:
@@ -161,7 +161,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     runs, law = data["long"].sel(bias=1.0).values, _stationary(1.0)
     compared = _comparison(data)
     inside = (compared["seen"] - compared["by_theory"]).abs() <= WIDE * compared["standard_error"]
-    expected = float(_expected(LARGE, UNBOUNDED).diverged.mean())
+    expected = float(expected_shares(LARGE, UNBOUNDED).diverged.mean())
     lost = data["unbounded"].values > ESCAPE / LARGE.values("step_size")[0]
     large = share(runs > 1e-2)
     return [

@@ -30,6 +30,7 @@ WASHED_OUT, LEARNED, RECOVERED = 0.05, 0.5, 0.9
 RULE = Conditions(chosen=("medians over seeds", "marks 0.05, 0.5 and 0.9"))
 # Quantiles over seeds at which the transition is looked for; the first one is the rule.
 QUANTILES = (0.5, 0.75, 0.9)
+SHARES = (-0.03, 1.55)  # on the axes of both figures
 # The defaults are those of the paper, which leaves open the number of seeds and how the curves are averaged.
 GIVEN = Settings(heterogeneity=HETEROGENEITY, ensemble="gaussian", every=5)
 SUMMARY = summary(GIVEN)
@@ -46,7 +47,7 @@ def draw(data: xr.Dataset) -> Figure:
     figure, (left, right) = new_figure(2, f"Figure 3: medians over {seeds} seeds, bands from 10 % to 90 %")
     for heterogeneity, style in zip(PLOTTED, ("-", "--"), strict=True):
         draw_signals(left, data.sel(heterogeneity=heterogeneity), suffix=f", M={heterogeneity:g}", linestyle=style)
-    left.set(xlabel="step", ylabel="signal learned (1 = fully)", title="HeteroSGD over time")
+    left.set(xlabel="step", ylabel="signal learned (1 = fully)", title="HeteroSGD over time", ylim=SHARES)
     final = data.isel(step=-1)
     for name in ("invariant", "spurious"):
         band(right, final[name], "heterogeneity", name, color=COLOURS[name], marker="o", markersize=3)
@@ -56,8 +57,7 @@ def draw(data: xr.Dataset) -> Figure:
     small = predicted < LEARNED
     right.plot(np.array(HETEROGENEITY)[small], predicted[small], color="0.3", linewidth=1, label="theory at T=200")
     right.set(xlabel="heterogeneity M", ylabel=f"signal learned after {GIVEN.steps} steps", title="After 200 steps")
-    for axes in (left, right):
-        axes.set_ylim(-0.03, 1.55)
+    right.set_ylim(SHARES)
     return finished(figure)
 
 

@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 
 from holdfast.core.order import Order, cycle
 from holdfast.core.validation import require
-from holdfast.sensing.environments import Environments, FiniteEnvironments
+from holdfast.sensing.environments import Environments, FiniteEnvironments, finitely_many
 from holdfast.sensing.measurements import FixedDataSet
 
 __all__ = [
@@ -165,11 +165,10 @@ def full(environments: Environments, batch_size: ArrayLike | None) -> Batching:
     """
     if batch_size is None:
         return lambda key, step: Batch(environments.mean[None], jnp.ones(1, environments.mean.dtype))
-    if not isinstance(environments, FiniteEnvironments):
-        raise ValueError("full batching needs finitely many environments, got a continuum of them")
+    finite = finitely_many(environments, "full batching needs finitely many environments")
 
     def draw(key: jax.Array, step: ArrayLike) -> Batch:
-        strengths, probabilities = jnp.asarray(environments.strengths), jnp.asarray(environments.probabilities)
+        strengths, probabilities = jnp.asarray(finite.strengths), jnp.asarray(finite.probabilities)
         boundaries = jnp.round(jnp.cumsum(probabilities) * batch_size).at[-1].set(batch_size)
         counts = jnp.diff(boundaries, prepend=0)
         return Batch(strengths, counts.astype(strengths.dtype))

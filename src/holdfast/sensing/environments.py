@@ -113,6 +113,19 @@ Environments = FiniteEnvironments | ContinuousEnvironments
 """The law of S(e), with its mean and how it is drawn."""
 
 
+def finitely_many(environments: Environments, contract: str) -> FiniteEnvironments:
+    """These environments, for what needs them one by one; a ValueError with its contract if they are a continuum.
+
+    Example:
+        >>> finitely_many(uniform(1.0, 6.0), "an order needs finitely many environments")
+        Traceback (most recent call last):
+        ValueError: an order needs finitely many environments, got a continuum of them
+    """
+    if isinstance(environments, FiniteEnvironments):
+        return environments
+    raise ValueError(f"{contract}, got a continuum of them")
+
+
 class Law(Protocol):
     """A law of environments that depends on a mean and a spread, such as `two_point`, `uniform` and `gaussian`.
 

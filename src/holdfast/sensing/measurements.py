@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast.core.validation import require
 from holdfast.sensing.ensembles import Ensemble
-from holdfast.sensing.environments import FiniteEnvironments
+from holdfast.sensing.environments import finitely_many
 from holdfast.sensing.problem import MatrixSensing
 
 __all__ = ["FixedDataSet", "collect", "fixed_data_set"]
@@ -109,9 +109,7 @@ def collect(
         >>> collect(problem, gaussian, samples_per_environment=50).counts
         (50, 50)
     """
-    environments = problem.environments
-    if not isinstance(environments, FiniteEnvironments):
-        raise ValueError("a fixed data set needs finitely many environments, got a continuum of them")
+    environments = finitely_many(problem.environments, "a fixed data set needs finitely many environments")
     probabilities = np.asarray(environments.probabilities)
     contract = "probabilities must be equal for a fixed data set with equally many measurements of each environment"
     require(np.allclose(probabilities, 1 / environments.count), contract, probabilities.tolist())

@@ -50,6 +50,17 @@ class LogShare(NamedTuple):
         return {"mean": self.mean, "deviation": self.deviation, "quantiles": quantiles}
 
 
+def added_logarithms(strengths: np.ndarray, step_size: float) -> np.ndarray:
+    """2 log|1 + eta xi|, what a step adds to log Q^2, for each strength.
+
+    Example:
+        >>> added_logarithms(np.array([0.0, -20.0]), 0.05).tolist()
+        [0.0, -120.0]
+    """
+    with np.errstate(divide="ignore"):
+        return 2 * np.maximum(np.log(np.abs(1 + step_size * strengths)), LEAST_LOGARITHM)
+
+
 def log_share(
     environments: Environments, step_size: float, steps: int, init_scale: float, *, direction: int = 0
 ) -> LogShare:
@@ -73,8 +84,7 @@ def log_share(
     """
     COUNT_OR_ZERO.check("steps", steps)
     strengths, weights = strength_atoms(environments, direction)
-    with np.errstate(divide="ignore"):
-        logarithms = 2 * np.maximum(np.log(np.abs(1 + step_size * strengths)), LEAST_LOGARITHM)
+    logarithms = added_logarithms(strengths, step_size)
     deviations = logarithms - weights @ logarithms
     # Atoms that stand for a continuum miss a little of the logarithm's singularity, T times; the exponent does not.
     mean = 2 * max(float(exponents(environments, step_size)[direction]), LEAST_LOGARITHM)

@@ -14,8 +14,8 @@ from holdfast.core.order import ORDERS, cycle
 from holdfast.core.statistics import Estimate
 from holdfast.core.validation import COUNT_OR_ZERO, POSITIVE, require
 from holdfast.sensing.ensembles import Ensemble, named_ensemble
-from holdfast.sensing.environments import Environments, FiniteEnvironments
-from holdfast.theory.finite_time import LEAST_LOGARITHM
+from holdfast.sensing.environments import Environments, FiniteEnvironments, finitely_many
+from holdfast.theory.finite_time import added_logarithms
 from holdfast.theory.logarithm import TINY
 from holdfast.theory.lyapunov import matrix_exponents, product_exponents
 from holdfast.theory.strengths import check_direction, commuting, diagonal_entries
@@ -86,8 +86,7 @@ def order_effect(
     check_numbers(step_size, steps, init_scale)
     visits = visited_strengths(environments)
     check_direction(direction, environments)
-    with np.errstate(divide="ignore"):
-        logarithms = 2 * np.maximum(np.log(np.abs(1 + step_size * visits[:, direction])), LEAST_LOGARITHM)
+    logarithms = added_logarithms(visits[:, direction], step_size)
     length, deviations = len(logarithms), logarithms - logarithms.mean()
     variance, into = float(np.mean(deviations**2)), steps % length
     centre = 2 * math.log(init_scale) + steps * float(logarithms.mean())
@@ -112,9 +111,7 @@ def check_numbers(step_size: float, steps: int, init_scale: float) -> None:
 
 def visited_strengths(environments: FiniteEnvironments) -> np.ndarray:
     """The strengths that the spurious directions meet in a cycle, (L, r2)."""
-    require(isinstance(environments, FiniteEnvironments), "environments must be finitely many", "a continuum of them")
-    diagonal = commuting(environments)
-    assert isinstance(diagonal, FiniteEnvironments)
+    diagonal = finitely_many(commuting(environments), "environments must be finitely many")
     return diagonal_entries(diagonal.strengths)[list(cycle(diagonal.probabilities))]
 
 
@@ -229,13 +226,11 @@ def order_exponents(
     check_order(order)
     if order == "independent":
         return matrix_exponents(environments, step_size, steps=steps, chains=chains, seed=seed)
-    contract = "environments must be finitely many to be visited in an order"
-    require(isinstance(environments, FiniteEnvironments), contract, "a continuum of them")
-    assert isinstance(environments, FiniteEnvironments)
-    strengths = np.asarray(environments.strengths, float)
+    finite = finitely_many(environments, "environments must be finitely many to be visited in an order")
+    strengths = np.asarray(finite.strengths, float)
     if order == "cyclic":
-        return _cycle_exponents(strengths[list(cycle(environments.probabilities))], step_size)
-    visits = ordered_visits(environments, order, steps=steps, runs=chains, seed=seed)
+        return _cycle_exponents(strengths[list(cycle(finite.probabilities))], step_size)
+    visits = ordered_visits(finite, order, steps=steps, runs=chains, seed=seed)
     return product_exponents(strengths[visits], step_size)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from holdfast.core.statistics import Estimate, proportion
 from holdfast.core.validation import COUNT, require
 from holdfast.core.worker import StoppedError, current_worker
-from holdfast.sensing.environments import Environments, FiniteEnvironments
+from holdfast.sensing.environments import Environments, finitely_many
 from holdfast.theory.order import check_numbers, check_order, ordered_visits
 from holdfast.theory.sampling import Sampling, SamplingOptions
 from holdfast.theory.strengths import sample_strengths
@@ -106,8 +106,6 @@ def simulate_shares(
     COUNT.check("runs", runs)
     measured = Sampling(**sampling)
     check_order(order)
-    finite = order == "independent" or isinstance(environments, FiniteEnvironments)
-    require(finite, "order must be independent for a continuum of environments", repr(order))
     rank = len(measured.eigenvalues) + environments.rank
     require(measured.dimension >= rank, f"dimension must be at least r1 + r2 = {rank}", measured.dimension)
     block = _Block(environments, float(step_size), measured, order)
@@ -158,9 +156,9 @@ class _Block(NamedTuple):
             for _ in range(steps):
                 yield sample_strengths(self.environments, random, runs)
             return
-        assert isinstance(self.environments, FiniteEnvironments)  # `simulate_shares` has checked it
-        matrices = np.moveaxis(np.asarray(self.environments.strengths, float), 0, -1)
-        for visited in ordered_visits(self.environments, self.order, steps=steps, runs=runs, seed=random):
+        finite = finitely_many(self.environments, "environments must be finitely many to be visited in an order")
+        matrices = np.moveaxis(np.asarray(finite.strengths, float), 0, -1)
+        for visited in ordered_visits(finite, self.order, steps=steps, runs=runs, seed=random):
             yield matrices[..., visited]
 
     def _step(self, random: np.random.Generator, strengths: np.ndarray, state: State) -> State:

@@ -18,6 +18,8 @@ HUGE = 1e100
 
 TargetDistribution = Literal["equal", "product"]
 """Of the weighted groups: all of equal weight, or with the shares that classes and attributes have alone."""
+Independence = Literal["joint", "each"]
+"""Of all attributes together from the target, or of each."""
 
 
 class RowBalance(NamedTuple):
@@ -57,7 +59,7 @@ def balanced_weights(
     attributes: ArrayLike,
     *,
     distribution: TargetDistribution = "equal",
-    independence: Literal["joint", "each"] = "joint",
+    independence: Independence = "joint",
     bins: int | None = None,
 ) -> np.ndarray:
     """(rows,): weights of mean 1 under which attributes and targets are independent; see `balance_rows`.
@@ -74,7 +76,7 @@ def balance_rows(
     attributes: ArrayLike,
     *,
     distribution: TargetDistribution = "equal",
-    independence: Literal["joint", "each"] = "joint",
+    independence: Independence = "joint",
     bins: int | None = None,
 ) -> RowBalance:
     """Weigh rows so that attributes are independent of the target.

@@ -14,6 +14,7 @@ from holdfast.core.validation import COUNT, require
 from holdfast.embeddings.attributes import group_scores
 from holdfast.embeddings.balancing import (
     BINS,
+    Independence,
     RowBalance,
     TargetDistribution,
     attribute_offsets,
@@ -75,7 +76,7 @@ def balance(
     discovery: Discovery,
     *,
     distribution: TargetDistribution = "equal",
-    independence: Literal["joint", "each"] = "joint",
+    independence: Independence = "joint",
     groups: int | None = None,
     bins: int = BINS,
 ) -> Balance:
@@ -111,7 +112,7 @@ def _balance_attributes(
     attributes: np.ndarray,
     bins: int | None,
     distribution: TargetDistribution,
-    independence: Literal["joint", "each"],
+    independence: Independence,
 ) -> Balance:
     rows = balance_rows(targets, attributes, distribution=distribution, independence=independence, bins=bins)
     return Balance(torch.from_numpy(rows.weights).float(), torch.from_numpy(rows.groups), rows)
@@ -169,7 +170,7 @@ def train_balanced(
     remedy: Literal["weights", "offsets"] = "weights",
     refit: bool = False,
     distribution: TargetDistribution = "equal",
-    independence: Literal["joint", "each"] = "joint",
+    independence: Independence = "joint",
     rounds: int = 1,
     level: float = LEVEL,
 ) -> BalancedNetwork:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import reduce
 from hashlib import blake2b
+from itertools import islice
 from math import gcd
 from typing import Any
 
@@ -122,9 +123,7 @@ class Visits:
 
     def window(self, start: int, stop: int) -> np.ndarray:
         """The environments of the steps from `start` up to `stop`."""
-        first, last = start // self.period, -(-stop // self.period)
-        found = np.concatenate([self.block(number) for number in range(first, max(last, first + 1))])
-        return found[start - first * self.period : stop - first * self.period]
+        return np.array([environment for environment, _ in islice(self.numbered(start), stop - start)], np.intp)
 
     def numbered(self, start: int) -> Iterator[tuple[int, int]]:
         """(environment, number of the visit to it) of every step from `start` on."""

@@ -177,9 +177,8 @@ def as_read_by(network: torch.nn.Module, values: torch.Tensor) -> torch.Tensor:
 def _call(network: torch.nn.Module, inputs: Any) -> Any:
     if isinstance(inputs, Mapping):
         return network(**{name: as_read_by(network, value) for name, value in inputs.items()})
-    if isinstance(inputs, tuple | list):
-        return network(*(as_read_by(network, value) for value in inputs))
-    return network(as_read_by(network, inputs))
+    arguments = inputs if isinstance(inputs, tuple | list) else (inputs,)
+    return network(*(as_read_by(network, value) for value in arguments))
 
 
 def _plain(values: Any) -> np.ndarray:

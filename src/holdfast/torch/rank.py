@@ -97,11 +97,11 @@ class RankMonitor:
         Args:
             scale: to which singular values are compared; None: the largest of the layer at the first record.
         """
-        found = {}
-        for name, recorded in self._values.items():
-            require(len(recorded) > 0, "ranks need at least one record", 0)
-            found[name] = ranks(np.array(recorded), recorded[0][0] if scale is None else scale).tolist()
-        return found
+        require(len(self.steps) > 0, "ranks need at least one record", 0)
+        return {
+            name: ranks(np.array(recorded), recorded[0][0] if scale is None else scale).tolist()
+            for name, recorded in self._values.items()
+        }
 
     def jumps(self, scale: float | None = None) -> dict[str, list[Jump]]:
         """Name of a layer -> the changes of its rank."""

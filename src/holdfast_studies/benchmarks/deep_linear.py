@@ -28,10 +28,8 @@ def against_torch(quick: bool) -> dict[str, dict[str, float]]:
         ours = _ours(width, steps)
         row = {"holdfast": SEEDS * steps / best(ours, 3)}
         if importlib.util.find_spec("torch") is not None:
-            row |= _torch_rates(width, quick)
-            row["holdfast_over_plain_torch"] = row["holdfast"] / row["torch_plain"]
-            row["holdfast_over_batched_torch"] = row["holdfast"] / row["torch_batched"]
-            row["holdfast_over_batched_torch_by_hand"] = row["holdfast"] / row["torch_batched_by_hand"]
+            rates = _torch_rates(width, quick)
+            row |= rates | {f"holdfast_over_{name}": row["holdfast"] / rate for name, rate in rates.items()}
         row["seconds_for_64_million_steps"] = 64e6 / row["holdfast"]
         results[f"width {width}"] = row
     return results
@@ -57,15 +55,14 @@ def _torch_rates(width: int, quick: bool) -> dict[str, float]:
     steps = 100 if quick else 1000
     found = {}
     before = torch.get_num_threads()
-    programs = {"torch_plain": (plain_torch, 1), "torch_batched": (batched_torch, SEEDS)}
-    for name, (program, runs) in (programs | {"torch_batched_by_hand": (batched_torch_by_hand, SEEDS)}).items():
+    for program, runs in ((plain_torch, 1), (batched_torch, SEEDS), (batched_torch_by_hand, SEEDS)):
         rates = []
         for threads in (1, available_workers()):
             torch.set_num_threads(threads)
             layers = starts(_widths(width), 1.0, np.arange(runs))
             entries = np.random.default_rng(0).integers(0, 3, (steps, runs))
             rates.append(runs * steps / best(lambda: program(layers, entries), 2))  # noqa: B023
-        found[name] = max(rates)
+        found[program.__name__] = max(rates)
     torch.set_num_threads(before)
     return found
 

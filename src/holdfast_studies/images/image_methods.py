@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from holdfast.algorithms.invariance.irm import invariance_penalty
+from holdfast.core.validation import require
 from holdfast.torch.batches import Visits
 from holdfast_studies.images.batched_networks import (
     BatchedNetwork,
@@ -188,8 +189,7 @@ def train_method(
         schedule: steps taken -> what step sizes are multiplied by.
     """
     every = AVERAGED if method.sgd else scored_every
-    if steps < every:
-        raise ValueError(f"steps must be at least {every}, after which held-out rows are scored, got {steps!r}")
+    require(steps >= every, f"steps must be at least {every}, after which held-out rows are scored", repr(steps))
     train, device = problem.train, problem.train.inputs.device
     grid = {name: torch.tensor(values, device=device) for name, values in method.grid.items()}
     count = len(next(iter(method.grid.values())))

@@ -5,15 +5,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from sklearn.base import is_classifier
 
-from holdfast.plots.bands import BAND, COLOURS, save, style
+from holdfast.plots.bands import COLOURS, band, save, style
 
-SELECTED, WASHED, IDLE = COLOURS["invariant"], COLOURS["spurious"], COLOURS["residual"]
-VERDICTS = {"selected": SELECTED, "washed out": WASHED, "not needed": IDLE}
+VERDICTS = {"selected": COLOURS["invariant"], "washed out": COLOURS["spurious"], "not needed": COLOURS["residual"]}
 # More rows would not be legible; those that matter most are drawn.
 MOST_FEATURES = 30
 MARKERS = "osD^vPX*"
@@ -32,23 +32,19 @@ def draw_survival(estimator: Any) -> Figure:
         >>> draw_survival(model).axes[0].get_xlabel()
         'sweeps over the environments'
     """
-    verdicts = _verdicts(estimator)
-    paths = np.abs(estimator.paths_.coefficients) + NOTHING
-    columns = list(estimator.stability_.index)
+    verdicts, dynamics = _verdicts(estimator), estimator.paths_
+    coordinates = {"feature": list(estimator.stability_.index), "sweeps": dynamics.sweeps}
+    paths = xr.DataArray(np.abs(dynamics.coefficients) + NOTHING, coordinates, ("seed", "sweeps", "feature"))
     figure = Figure(figsize=SURVIVAL_SIZE)
     axes = figure.subplots()
-    ends = {}
     # Selected features are drawn last, on top; those that were washed out lie over those that are not needed.
-    for name in sorted(verdicts, key=lambda name: list(VERDICTS).index(verdicts[name]), reverse=True):
-        low, middle, high = np.quantile(paths[:, :, columns.index(name)], BAND, axis=0)
-        colour = VERDICTS[verdicts[name]]
-        axes.plot(estimator.paths_.sweeps, middle, color=colour)
-        axes.fill_between(estimator.paths_.sweeps, low, high, color=colour, alpha=0.12, linewidth=0)
-        if verdicts[name] != "not needed":
-            ends[name] = middle[-1]
+    for name, verdict in reversed(verdicts.items()):
+        band(axes, paths.sel(feature=name), "sweeps", str(name), color=VERDICTS[verdict])
+    last = paths.isel(sweeps=-1).median("seed")
+    ends = {str(name): float(last.sel(feature=name)) for name, verdict in verdicts.items() if verdict != "not needed"}
     axes.set_yscale("log")
     axes.set_ylim(bottom=NOTHING / 30)  # room for names below the lowest line
-    _label_ends(axes, estimator.paths_.sweeps[-1], ends)
+    _label_ends(axes, dynamics.sweeps[-1], ends)
     axes.set(xlabel="sweeps over the environments", ylabel="size of the coefficient, standardised")
     axes.set_title(f"Coefficients in runs of SGD, differences amplified by {estimator.amplification_:,.0f}")
     present = [word for word in VERDICTS if word in verdicts.values()]

@@ -78,26 +78,9 @@ COMMANDS: dict[str, Command] = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code, 2 for input that cannot be used."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     with _quiet_on_broken_pipe():
-        if arguments == ["--version"]:
-            print(f"holdfast {__version__}")
-            return 0
-        if {"--help", "-h"} & {*arguments}:
-            # Through `print`: rich ends the process when the other side of a pipe is closed.
-            console = Console(width=min(shutil.get_terminal_size().columns, WIDEST))
-            with console.capture() as page:
-                _application(arguments).help_print(
-                    [word for word in arguments[:1] if word in COMMANDS], console=console
-                )
-            print(page.get(), end="")
-            return 0
-        parsed = _parse(arguments)
-        # Compiled programs are cached between calls, unless the user has chosen a folder for them.
-        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_cache_folder() / "compiled"))
-        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
         try:
-            return COMMANDS[arguments[0]].execute(parsed)
+            return _run(sys.argv[1:] if arguments is None else arguments)
         except ValueError as error:
             return _fail(str(error), 2)
         except BrokenPipeError:
@@ -108,6 +91,25 @@ def main(arguments: list[str] | None = None) -> int:
             return _fail(f"cannot write or read: {error}", 1)
         except KeyboardInterrupt as error:
             return _fail(str(error) or "interrupted", 130)
+
+
+def _run(words: list[str]) -> int:
+    if words == ["--version"]:
+        print(f"holdfast {__version__}")
+        return 0
+    if {"--help", "-h"} & {*words}:
+        # Through `print`: rich ends the process when the other side of a pipe is closed.
+        console = Console(width=min(shutil.get_terminal_size().columns, WIDEST))
+        with console.capture() as page:
+            _application(words).help_print([word for word in words[:1] if word in COMMANDS], console=console)
+        print(page.get(), end="")
+        return 0
+    parsed = _parse(words)
+    # Compiled programs are cached between calls, unless the user has chosen a folder for them.
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "holdfast" / "compiled"
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+    return COMMANDS[words[0]].execute(parsed)
 
 
 @contextlib.contextmanager
@@ -124,29 +126,23 @@ def _quiet_on_broken_pipe() -> Iterator[None]:
         raise SystemExit(141) from None
 
 
-def _cache_folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "holdfast"
-
-
 def _application(words: list[str]) -> App:
-    """The command line with the options of the command that the words name; exits if they name none."""
+    """The command line with the options of the command that the words name; a ValueError if they name none."""
     if not words or words[0] not in (*COMMANDS, "--help", "-h"):
         given = f"{words[0]!r}{suggestion(words[0], COMMANDS)}" if words else "none"
-        raise SystemExit(_fail(f"the command must be one of {', '.join(COMMANDS)}, got {given}", 2))
+        raise ValueError(f"the command must be one of {', '.join(COMMANDS)}, got {given}")
     return command_line(COMMANDS, GROUPS, (INTRODUCTION, CLOSING), only=words[0])
 
 
 def _parse(words: list[str]) -> Any:
-    """The arguments of the command that the words name; exits for words that cannot be used."""
+    """The arguments of the command that the words name; a ValueError for words that cannot be used."""
     app = _application(words)
     words = [STREAM if word == "-" else word for word in words]
     try:
         _, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
-        return arguments_of(COMMANDS[words[0]].arguments, bound.arguments)
     except CycloptsError as error:
-        raise SystemExit(_fail(sentence(error, words, app), 2)) from None
-    except ValueError as error:  # settings check themselves
-        raise SystemExit(_fail(str(error), 2)) from None
+        raise ValueError(sentence(error, words, app)) from None
+    return arguments_of(COMMANDS[words[0]].arguments, bound.arguments)
 
 
 def _fail(message: str, code: int) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from holdfast.apps.lab.inputs import LONGEST_NAME, MOST_COLUMNS
 from holdfast.apps.lab.uploads import Upload
+from holdfast.core.validation import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,22 +94,17 @@ def look_at(upload: Upload) -> TableLook:
 
     # Text has a few rows less than lines where cells have several lines.
     rows = _parquet_rows(upload) if upload.ending == ".parquet" else max(upload.content.count(b"\n") - 1, 0)
-    if rows > MOST_ROWS:
-        raise ValueError(f"the table must have at most {MOST_ROWS:,} rows on the page, got {rows:,}: {COMMAND_LINE}")
+    contract = f"the table must have at most {MOST_ROWS:,} rows on the page"
+    require(rows <= MOST_ROWS, contract, f"{rows:,}: {COMMAND_LINE}")
     with upload.address() as address:
         table = open_table(address)
         names = [name for name in table.columns if name not in table.unusable]
-        if len(table.columns) > MOST_COLUMNS:
-            count = len(table.columns)
-            raise ValueError(f"the table must have at most {MOST_COLUMNS} columns on the page, got {count}")
-        if len(names) < 2:
-            raise ValueError(
-                "the table must have at least two columns, one to predict and one to predict it from, got "
-                f"{len(names)} in {table.name}"
-            )
-        long = next((name for name in names if len(name) > LONGEST_NAME), None)
-        if long is not None:
-            raise ValueError(f"names of columns must have at most {LONGEST_NAME} characters, got {long[:40]!r}...")
+        count, longest = len(table.columns), max(names, key=len, default="")
+        require(count <= MOST_COLUMNS, f"the table must have at most {MOST_COLUMNS} columns on the page", count)
+        contract = "the table must have at least two columns, one to predict and one to predict it from"
+        require(len(names) >= 2, contract, f"{len(names)} in {table.name}")
+        contract = f"names of columns must have at most {LONGEST_NAME} characters"
+        require(len(longest) <= LONGEST_NAME, contract, f"{longest[:40]!r}...")
         first = next(iter(table.chunks(LOOKED_AT, names, names)), None)
     if first is None or first.empty:
         raise ValueError(f"the table must have rows below its header, got none in {upload.name}")
@@ -151,11 +147,8 @@ def _parquet_rows(upload: Upload) -> int:
     if texts and size <= LARGEST_TABLE:
         with own_words(upload.name):
             size += _text_size(upload, texts, LARGEST_TABLE - size)
-    if size > LARGEST_TABLE:
-        raise ValueError(
-            f"the table must be at most {LARGEST_TABLE >> 20} MiB in memory on the page, got a larger one: "
-            f"{COMMAND_LINE}"
-        )
+    contract = f"the table must be at most {LARGEST_TABLE >> 20} MiB in memory on the page"
+    require(size <= LARGEST_TABLE, contract, f"a larger one: {COMMAND_LINE}")
     return file.metadata.num_rows
 
 

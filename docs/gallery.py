@@ -19,7 +19,6 @@ ORDER = (
     "torch_network.py",
     "sweep_on_a_cluster.py",
     "own_objects.py",
-    "completion.py",
     "selection.py",
     "torch_quadratic_network.py",
 )

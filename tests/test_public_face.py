@@ -17,7 +17,6 @@ import holdfast
 import holdfast_studies
 
 NAMES = {
-    "DeepMatrixFactorization",
     "HeteroClassifier",
     "HeteroMatrixSensing",
     "HeteroQuadraticRegressor",

@@ -11,7 +11,6 @@ from . import sweeps as sweeps
 from . import tables as tables
 from . import theory as theory
 from . import torch as torch
-from .completion.estimator import DeepMatrixFactorization as DeepMatrixFactorization
 from .estimators.classifier import HeteroClassifier as HeteroClassifier
 from .estimators.matrix_sensing import HeteroMatrixSensing as HeteroMatrixSensing
 from .estimators.matrix_sensing import HeteroQuadraticRegressor as HeteroQuadraticRegressor

@@ -1,6 +1,4 @@
-from . import baselines as baselines
 from .deep_linear import deep_linear as deep_linear
-from .estimator import DeepMatrixFactorization as DeepMatrixFactorization
 from .jumps import Jump as Jump
 from .jumps import ranks as ranks
 from .problem import MatrixCompletion as MatrixCompletion

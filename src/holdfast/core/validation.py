@@ -133,10 +133,13 @@ def check_fields(settings: Any) -> None:
     """Check the fields of a dataclass by what their types say about numbers, names and truth values.
 
     Example:
-        >>> from holdfast.completion.baselines import TwoWayMeans
-        >>> check_fields(TwoWayMeans(folds=1))
+        >>> from dataclasses import dataclass
+        >>> @dataclass
+        ... class Folds:
+        ...     count: Count
+        >>> check_fields(Folds(0))
         Traceback (most recent call last):
-        ValueError: folds must be a whole number of at least 2, got 1
+        ValueError: count must be a whole number of at least 1, got 0
     """
     for name, kind in setting_types(settings.__class__).items():
         value = getattr(settings, name)

@@ -11,4 +11,3 @@ from .features import draw_survival as draw_survival
 from .forest import draw_forest as draw_forest
 from .planes import draw_plane as draw_plane
 from .signals import draw_signals as draw_signals
-from .singular_values import draw_jumps as draw_jumps

@@ -14,9 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from holdfast.completion.annealing import ANNEALING
 from holdfast.completion.jumps import Jump, jumps, ranks
 from holdfast.core.validation import COUNT, require
+
+# Stages after a rank was lost: (part of the step size, part of the weight decay). Without noise first, then less bias.
+ANNEALING = ((1 / 4, 1.0), (1 / 4, 0.3), (1 / 4, 0.1), (1 / 4, 0.01), (1 / 16, 0.001))
 
 
 def effective_rank(weight: Tensor) -> float:
@@ -123,8 +125,8 @@ def offshoot(
         optimizer: of the run, with its momenta; a copy of it goes with the copy of the model.
         train: (model, optimizer, steps) -> None, trains for this many steps.
         steps: of each stage.
-        stages: (part of the learning rate, part of the weight decay), one after the other; those of
-            `holdfast.estimators.DeepMatrixFactorization` if left out.
+        stages: (part of the learning rate, part of the weight decay), one after the other; `ANNEALING`
+            if left out.
 
     Example, descent on (w - 1)^2 with weight decay, which goes to 2/3, and to 1 without:
         >>> model = nn.Linear(1, 1, bias=False)

@@ -38,7 +38,7 @@ def _rows(first_words):
 @pytest.mark.slow
 def test_accuracies_on_coloured_digits():
     """To one unit of the last digit, by which other processors may round."""
-    data = coloured_digits.simulate(Effort(coloured_digits.SEEDS))
+    data = coloured_digits.simulate(Effort(coloured_digits.EXPERIMENT.seeds))
     written = _rows("accuracy where colours are reversed")
     assert set(written) == set(data["algorithm"].values)
     for method, cells in written.items():
@@ -46,12 +46,12 @@ def test_accuracies_on_coloured_digits():
             computed = mean_interval(data["accuracy"].sel(problem=problem, algorithm=method).values)
             assert np.allclose(cell, computed, atol=0.015)
     found = int(data["found"].sel(problem=coloured_digits.SMALL).sum())
-    assert f"in {found} of {coloured_digits.SEEDS} seeds" in " ".join(PAGE.split())
+    assert f"in {found} of {coloured_digits.EXPERIMENT.seeds} seeds" in " ".join(PAGE.split())
 
 
 @pytest.mark.slow
 def test_gains_on_natural_environments():
-    data = natural_environments.simulate(Effort(natural_environments.SEEDS))
+    data = natural_environments.simulate(Effort(natural_environments.EXPERIMENT.seeds))
     gained = natural_environments.gains(data)
     written = _rows("gain against the pooled network")
     assert set(written) == set(REPAIRS)

@@ -178,8 +178,6 @@ def prepare(sweep: Sweep, out: str | Path, *, overwrite: bool = False) -> tuple[
 
 def planned(sweep: Sweep, out: str | Path, *, overwrite: bool = False) -> tuple[Store[CellResult], SweepCells]:
     """As `prepare`, but nothing is written."""
-    import jax
-
     checked_size(sweep)
     program = program_of(sweep.program)
     program.load()
@@ -191,7 +189,7 @@ def planned(sweep: Sweep, out: str | Path, *, overwrite: bool = False) -> tuple[
         if not overwrite:
             _check_same(before.sweep, sweep, store)
         same = (before.sweep.program, before.sweep.record) == (sweep.program, sweep.record)
-        if same and before.about["platform"] == jax.default_backend() and not merges_seeds(sweep.record):
+        if same and before.about["platform"] == code.platform and not merges_seeds(sweep.record):
             runs = before.runs  # so that what is finished is reused
     packages = code.versions
     fingerprint = packages.pop("code with the digest")

@@ -165,7 +165,6 @@ class _Workers:
         self._connected, self._payload, self._patience, self._own = connected, payload, patience, workers is not None
         self._most, self._counted = workers or 0, 0.0
         self._items: dict[Future, Any] = {}
-        self._unsent: list[Any] = []
         self._results: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self._submitted = 0
         self._begin(connected())
@@ -186,7 +185,8 @@ class _Workers:
         except Exception:
             if self._client.status == "running":
                 raise
-            self._unsent.append(item)  # the scheduler was lost a moment ago, and `finished` connects again
+            self._reconnect()  # the scheduler was lost a moment ago
+            self.submit(item)
             return
         self._submitted += 1
         self._items[future] = item
@@ -245,9 +245,8 @@ class _Workers:
 
     def _reconnect(self) -> None:
         """To the scheduler that took the place of the one that was lost."""
-        items = [*self._items.values(), *self._unsent]
+        items = list(self._items.values())
         self._items.clear()
-        self._unsent.clear()
         disconnect(self._client, timeout=1)
         self._begin(self._connected(self._patience))
         for item in items:

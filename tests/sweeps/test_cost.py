@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.sweeps import estimate_sweep, run_sweep, specify, timing
+from holdfast.sweeps import cost, estimate_sweep, run_sweep, specify
 from holdfast.sweeps.cells import SweepCells, runs_of_a_cell
 from holdfast.sweeps.running import planned
 
@@ -33,7 +33,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     made = Clock()
-    monkeypatch.setattr(timing, "time", made)
+    monkeypatch.setattr(cost, "time", made)
     monkeypatch.setattr("holdfast.sweeps.programs.matrix_sensing", made.run)
     return made
 
@@ -70,7 +70,7 @@ def test_of_many_kinds_a_few_are_probed_and_the_order_of_values_does_not_matter(
     values = list(range(10, 101, 5))
     orders = values, values[::-1], values[7:] + values[:7]
     times = [estimate_sweep(specify(SETTINGS, {"dimension": order}, seeds=8)).seconds for order in orders]
-    assert len(clock.compiled) == timing.MOST_PROBES
+    assert len(clock.compiled) == cost.MOST_PROBES
     assert times[0] == times[1] == times[2]
     assert times[0] == pytest.approx(_exact(specify(SETTINGS, {"dimension": values}, seeds=8), runs=8), rel=0.05)
 

@@ -2,24 +2,31 @@
 
 import math
 import random
+import time
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from holdfast.core.names import Named
 from holdfast.core.validation import require
+from holdfast.core.worker import working
 from holdfast.sweeps.cells import SweepCells, runs_of_a_cell
 from holdfast.sweeps.programs import program_of
-from holdfast.sweeps.recording import values_of_a_record
+from holdfast.sweeps.recording import checked, reduced, values_of_a_record
 from holdfast.sweeps.specification import Sweep
 from holdfast.sweeps.store.store import Store
-from holdfast.sweeps.timing import time_cells
 
 MOST_BYTES = 2**40
 # Next to its values, a run has an outcome (1 byte) and a step of divergence (4); a cell has a head.
 BYTES_OF_A_RUN, BYTES_OF_A_HEAD = 5, 1500
 # Bytes that a file takes at least on most disks.
 BLOCK = 4096
+# Steps of the two parts of a probe, whose difference is the time of a step.
+STEPS_OF_A_PROBE = (10, 40)
+# At most this many kinds of cells are probed; the times of others are interpolated.
+MOST_PROBES = 6
 # Of more cells than this, a sample tells how often each kind occurs.
 MOST_TIMED = 10_000
 
@@ -126,8 +133,48 @@ def estimate_sweep(
         else {**sweep.settings, **each.point}
         for each in some
     ]
-    times = time_cells(sweep, points, cells.runs)
-    return found._replace(**times._asdict() | {"seconds": times.seconds * missing / len(some)})
+    return _timed(found, sweep, points)
+
+
+def _timed(found: SweepEstimate, sweep: Sweep, points: Collection[Mapping[str, Any]]) -> SweepEstimate:
+    """An estimate with the time of its missing cells, by probes of those at some points, or at all.
+
+    Cells are of one kind if they differ neither in whole numbers, other than steps and seeds, nor in texts or truth
+    values: these decide the time of a step. Kinds are put in the order of their settings, so the estimate does not
+    depend on the order of the values of an axis.
+    """
+    program = program_of(sweep.program)
+    steps_name, function = program.timing[0], program.load()
+    whole = {name for name in program.whole() if not name.endswith("seed")} - {steps_name}
+    few, more = (min(steps, max(point[steps_name] for point in points)) for steps in STEPS_OF_A_PROBE)
+    kinds: dict[tuple, list[Mapping[str, Any]]] = defaultdict(list)
+    for point in points:
+        kinds[tuple(v for name, v in point.items() if name in whole or isinstance(v, bool | str))].append(point)
+
+    def seconds(point: Mapping[str, Any], steps: int) -> float:
+        begin, seeds = time.perf_counter(), sweep.seed + np.arange(found.runs_per_cell)
+        with working(threads=1):
+            reduced(checked(function({**point, steps_name: steps}, seeds), len(seeds)), sweep.record)
+        return time.perf_counter() - begin
+
+    ordered = [kinds[key] for key in sorted(kinds)]
+    probed = np.unique(np.linspace(0, len(ordered) - 1, MOST_PROBES).round().astype(int))
+    probes = []
+    for at in probed:
+        first, short, long = (seconds(ordered[at][0], steps) for steps in (few, few, more))
+        step = max(long - short, 0.0) / max(more - few, 1)
+        probes.append((long - more * step, step, max(first - short, 0.0)))
+    start, step, compilation = (
+        np.interp(np.arange(len(ordered)), probed, times) for times in zip(*probes, strict=True)
+    )
+    numbers, steps = np.array([(len(kind), sum(point[steps_name] for point in kind)) for kind in ordered]).T
+    total = float(np.maximum(start * numbers + step * steps, 0.0).sum())
+    return found._replace(
+        seconds=total * found.missing / len(points),
+        compilation=float(compilation.sum()),
+        probed_cells=len(probes),
+        probed_steps=more,
+    )
 
 
 def checked_size(sweep: Sweep) -> int | None:

@@ -122,7 +122,7 @@ def summed_products(
         with np.errstate(over="ignore", invalid="ignore"):  # `collect_moments` says what is too large
             for part in parts:
                 end = filled + part.shape[1]
-                taken = part[begin : begin + rows][order].T
+                taken = np.take(part[begin : begin + rows].T, order, axis=1)
                 np.subtract(taken, shift[filled - 1 : end - 1, None], out=r[filled:end])
                 filled = end
             if unit is not None and (unit != 1).any():

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pandas as pd
 
-from holdfast.core.progress import Progress
+from holdfast.core.progress import Progress, stages
 from holdfast.sweeps.engines.clusters import LostClusterError, connect, describe_worker, disconnect
 from holdfast.sweeps.engines.remote import RefusedWorkerError, Versions
 from holdfast.tables.frames import TableFrames
@@ -28,6 +28,8 @@ Found = TypeVar("Found")
 
 # Findings that one merge on a worker takes: their sizes count against its memory.
 MERGED_AT_ONCE = 4
+# Chunks of text files stay in memory if they take no more bytes, so that they are parsed once.
+MOST_KEPT = 1 << 28
 
 
 class LostWorkerError(ConnectionError):
@@ -57,6 +59,10 @@ class Columns(NamedTuple):
     text: Collection[str]
     rows: int
 
+    def covers(self, other: "Columns") -> bool:
+        """Whether another pass reads some of these columns in the same way."""
+        return {*other.names} <= {*self.names} and (self.rows, {*self.text}) == (other.rows, {*other.text})
+
 
 class Passes:
     """Runs passes over a table and counts them.
@@ -82,6 +88,7 @@ class Passes:
 
     def __init__(self, client: "Client | None" = None):
         self.client, self.count = client, 0
+        self._kept: tuple[Table, Columns, list[pd.DataFrame]] | None = None
 
     def reduce(
         self,
@@ -102,10 +109,27 @@ class Passes:
         """
         self.count += 1
         if self.client is None and not table.on_dask:
-            chunks = table.chunks(columns.rows, columns.text, columns.names, progress)
-            return _merged((collect(chunk) for chunk in chunks), merge)
+            return _merged((collect(chunk) for chunk in self._chunks(table, columns, progress)), merge)
         step = _Step(collect, merge, columns, Versions.installed(), f"holdfast-{uuid4().hex}")
         return _on_dask(self.client, table, step, progress)
+
+    def _chunks(self, table: Table, columns: Columns, progress: Progress | None) -> Iterator[pd.DataFrame]:
+        """The chunks of a table, from memory where an earlier pass has kept them."""
+        if self._kept is not None:
+            before, read, kept = self._kept
+            if before is table and read.covers(columns):
+                for chunk, report in zip(kept, stages(progress, [1] * len(kept)), strict=True):
+                    yield chunk[[name for name in chunk.columns if name in columns.names]]
+                    report(1, 1)
+                return
+        chunks: list[pd.DataFrame] = []
+        room = MOST_KEPT if isinstance(table, TableFiles) and table.is_text else -1
+        for chunk in table.chunks(columns.rows, columns.text, columns.names, progress):
+            if room >= 0:
+                room -= int(chunk.memory_usage(index=False).sum())
+                chunks = [*chunks, chunk] if room >= 0 else []
+            yield chunk
+        self._kept = (table, columns, chunks) if room >= 0 else None
 
 
 class _Step(NamedTuple):

@@ -67,6 +67,11 @@ class TableFiles:
         return self.sources[0].name + (f" and {more} more" if more else "")
 
     @property
+    def is_text(self) -> bool:
+        """Whether there are text files among them, which take long to read."""
+        return any(source.dialect is not None for source in self.sources)
+
+    @property
     def columns(self) -> list[str]:
         """The names of the columns of any file, in the order of the first."""
         return list(dict.fromkeys(name for source in self.sources for name in source.columns))

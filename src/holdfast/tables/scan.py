@@ -11,7 +11,7 @@ import pandas as pd
 
 from holdfast.tables.columns import COLUMN_TYPES, MOST_COUNTED
 from holdfast.tables.sampling import PART_SPAN
-from holdfast.tables.values import as_text, coded_text, grouped, is_date, is_number, text_counts
+from holdfast.tables.values import all_numbers, as_text, coded_text, grouped, is_date, is_number, text_counts
 
 # Cells of another kind in at most this share of a column are missing values, not the end of the column.
 MOST_STRAY_TEXT = 0.01
@@ -114,10 +114,11 @@ def scan_column(cells: pd.Series, decimal: str = ".") -> ColumnScan:
         cells: the chunk.
         decimal: the decimal sign of numbers that are written as text.
     """
-    rows, missing = len(cells), int(cells.isna().sum())
     by_type = "number" if is_number(cells) else "date" if is_date(cells) else None
+    finite = by_type == "number" and bool(np.isfinite(all_numbers(cells)).all())
+    rows, missing = len(cells), 0 if finite else int(cells.isna().sum())
     if by_type is not None:
-        infinite = int(np.isinf(cells.to_numpy()).sum()) if pd.api.types.is_float_dtype(cells) else 0
+        infinite = 0 if finite or by_type == "date" else int(np.isinf(all_numbers(cells)).sum())
         begin = pd.unique(cells.to_numpy()[: 2 * MOST_COUNTED])  # as a rule it shows that there are too many
         values = None if len(begin) > MOST_COUNTED + 1 else _few(text_counts(as_text(cells)))
         fitting, infinities = Counter({by_type: rows - missing}), +Counter({by_type: infinite})

@@ -120,7 +120,8 @@ def all_numbers(values: pd.Series, decimal: str = ".") -> np.ndarray:
     if is_date(values):
         return np.full(len(values), np.nan)
     if is_number(values):
-        return values.to_numpy(float, na_value=np.nan)
+        is_float = values.dtype == np.float64
+        return values.to_numpy() if is_float else values.to_numpy(float, na_value=np.nan)
     return parsed_text(values, lambda texts: np.array([_number(text, decimal) for text in texts]))
 
 

@@ -5,8 +5,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from holdfast.core.statistics import Estimate
+from holdfast.sensing.environments import two_point
 from holdfast.sensing.names import LAWS
 from holdfast.sensing.settings import Settings
+from holdfast.theory.assumptions import regularity
 from holdfast.theory.window import paper_window
 from holdfast_studies.claims import Conditions
 
@@ -63,6 +65,13 @@ def theorem_conditions(settings: Settings, *, theorem: int = 2, chosen: tuple[st
             f"alpha = {init_scale:g} is not between d^{low} = {dimension**low:.3g} and d^{high} = {dimension**high:.3g}"
         )
     return Conditions(tuple(missed), chosen)
+
+
+def delta_star(dimension: float, batch_size: float, r1: int, r2: int, heterogeneity: float) -> tuple[float, float]:
+    """M1, and delta* = (M2 log d)^1.5 delta r2^2 sqrt(r1 + r2), with c_v = 1, delta = sqrt(d / m), strengths 1 -+ M."""
+    largest, variation = regularity(two_point(1.0, heterogeneity, rank=r2))
+    scale = (variation * np.log(dimension)) ** 1.5 * np.sqrt(dimension / batch_size) * r2**2 * np.sqrt(r1 + r2)
+    return largest, float(scale)
 
 
 def spread_of_constants(needed: Iterable[Estimate]) -> Estimate:

@@ -5,13 +5,11 @@ import pandas as pd
 import xarray as xr
 
 from holdfast.core.statistics import Estimate, bootstrap, median
-from holdfast.sensing.environments import two_point
-from holdfast.theory.assumptions import regularity
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, below, exact_share, summary
 from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, band, estimate_bars, finished, legend_below, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, simulate_each, stages
 from holdfast_studies.kit.study import study
-from holdfast_studies.papers.conditions import spread_of_constants, theorem_conditions
+from holdfast_studies.papers.conditions import delta_star, spread_of_constants, theorem_conditions
 
 LEFT_OPEN = (
     "The theorem's step sizes (24/M2, 1/(64 M1)) are empty for these strengths; M=8 is beyond the sharp threshold "
@@ -126,8 +124,7 @@ def _slope(errors: np.ndarray, sizes: np.ndarray) -> Estimate:
 
 def _right_side_of_eq_9(dimension: float, batch_size: float, r1: int, r2: int, heterogeneity: float) -> float:
     """The right side of eq. 9 with C = c_v = 1 and delta = sqrt(d / m)."""
-    largest, variation = regularity(two_point(1.0, heterogeneity, rank=r2))
-    scale = (variation * np.log(dimension)) ** 1.5 * np.sqrt(dimension / batch_size) * r2**2 * np.sqrt(r1 + r2)
+    largest, scale = delta_star(dimension, batch_size, r1, r2, heterogeneity)
     return float(max(scale**2 * np.sqrt(r1) * largest**2, scale * largest) * np.log(dimension) ** 2)
 
 

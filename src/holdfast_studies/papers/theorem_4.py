@@ -5,16 +5,14 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from holdfast.sensing.environments import two_point
 from holdfast.sensing.signals import PHASE_BOUNDARY
-from holdfast.theory.assumptions import regularity
 from holdfast_studies.kit import INIT_SCALE, STEP_SIZE
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, exact_share, summary
 from holdfast_studies.kit.drawing import Figure, band, finished, new_figure, quantile_table
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation
 from holdfast_studies.kit.study import study
 from holdfast_studies.papers.auxiliary_sequences import invariant_sequence
-from holdfast_studies.papers.conditions import theorem_conditions
+from holdfast_studies.papers.conditions import delta_star, theorem_conditions
 
 LEFT_OPEN = (
     "The theorem's step sizes are empty for these strengths, and its constants ask for batches far above any "
@@ -73,10 +71,8 @@ def _end_of_phase_one(steps: int) -> int:
 
 def _bound_of_theorem_5(batch_size: int) -> float:
     """40 M1 delta* with c_v = 1 and delta = sqrt(d / m), which is below the delta of the batch."""
-    largest, variation = regularity(two_point(1.0, 8.0, rank=SETTINGS.spurious_rank))
-    d, r1, r2 = SETTINGS.dimension, SETTINGS.invariant_rank, SETTINGS.spurious_rank
-    delta_star = (variation * np.log(d)) ** 1.5 * np.sqrt(d / batch_size) * r2**2 * np.sqrt(r1 + r2)
-    return float(40 * largest * delta_star)
+    largest, scale = delta_star(SETTINGS.dimension, batch_size, SETTINGS.invariant_rank, SETTINGS.spurious_rank, 8.0)
+    return 40 * largest * scale
 
 
 def claims(data: xr.Dataset) -> list[Claim]:

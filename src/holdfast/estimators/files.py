@@ -1,7 +1,6 @@
 """Invariant predictors for tables in files: fit, advise, hold out."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -20,12 +19,10 @@ from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.held_out import held_out_errors
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.spline import HeteroSplineRegressor
-from holdfast.estimators.surveyed_rows import SurveyedRows, check_classes, check_sizes
+from holdfast.estimators.surveyed_rows import SurveyedRows
 from holdfast.tables.columns import Column, encode, groups_of
-from holdfast.tables.encoding import EncodedRows, class_labels
-from holdfast.tables.faults import CellFaults
 from holdfast.tables.frames import TableFrames, is_dask_frame
-from holdfast.tables.missing import CountedRows, about_dropped, complete_survey, refilled
+from holdfast.tables.missing import about_dropped, complete_survey, refilled
 from holdfast.tables.models import EnvironmentEffects, TableModel
 from holdfast.tables.options import ReadingOptions
 from holdfast.tables.parts import CHUNK_ROWS
@@ -113,19 +110,19 @@ def fit_table(
         found = _understood(data, target, environment, options, chunk_rows, understanding, passes, schema)
         kind = _task(task, found)
         model = _estimator(kind, found, settings, effects).set_params(verbose=selecting)
-        if kind == "regression" or model.invariance == "class_means":
-            curved = isinstance(model, HeteroSplineRegressor)
-            rows = SurveyedRows(found, passes, kind == "classification", stages(reading, (1, 1) if curved else (1,)))
-            model._fit_rows(rows, "a table") if isinstance(model, HeteroClassifier) else model._fit_rows(rows)
-            used = rows.used
+        reports = stages(reading, (1, 1) if isinstance(model, HeteroSplineRegressor) else (1,))
+        rows = SurveyedRows(found, passes, kind == "classification", reports)
+        if not isinstance(model, HeteroClassifier):
+            model._fit_rows(rows)
+        elif model.invariance == "class_means":
+            model._fit_rows(rows, "a table")
         elif dask is not None or found.table.on_dask:
             raise ValueError(
                 f"invariance must be 'class_means' for classes in a table that Dask reads, got {model.invariance!r}: "
                 "effects need all rows in one memory"
             )
         else:
-            passes.count += 1
-            (features, response, labels), used = _together(found, kind, reading)
+            features, response, labels = rows.together()
             model.fit(features, response, environments=labels)
     model.set_params(verbose=0)
     model.passes_ = passes.count
@@ -145,9 +142,9 @@ def fit_table(
         stability=tuple(_records(summary.stability, summary.of_class)),
         effects=tuple(_effects(model.effects_)),
         advice=tuple(model.advice_),
-        notes=(*found.notes, *about_dropped(found, used)),
+        notes=(*found.notes, *about_dropped(found, rows.used)),
         pooling=float(model.pooling_),
-        rows=used.complete,
+        rows=rows.used.complete,
     )
     return FittedTable(saved, model)
 
@@ -183,7 +180,7 @@ def held_out_table(
     understanding, reading, fitting = stages(progress, (20, 10, 70))
     found = _understood(data, target, environment, options, CHUNK_ROWS, understanding, Passes())
     kind = _task(task, found)
-    (cells, response, labels), _ = _together(found, kind, reading, encoded=False)
+    cells, response, labels = SurveyedRows(found, Passes(), kind == "classification", [reading]).together(encoded=False)
     compared = {"hetero": _estimator(kind, found, settings, effects), "pooled": _pooled(kind, response)}
     imputed = {name: _ImputedFit(estimator, found) for name, estimator in compared.items()}
     return held_out_errors(imputed, cells, response, labels, fitting)
@@ -223,27 +220,6 @@ def _with_knots(found: Survey, model: HeteroSplineRegressor) -> tuple[Column, ..
         msgspec.structs.replace(column, knots=knots.get(int(number), ()))
         for column, number in zip(found.columns, first, strict=False)
     )
-
-
-def _together(
-    found: Survey, task: TableTask, progress: Progress | None, *, encoded: bool = True
-) -> tuple[EncodedRows, CountedRows]:
-    """Features (or cells, not encoded), target and environments of all complete rows at once, and their number."""
-    examined = list(found.examined(progress, encoded=encoded))
-    faults = reduce(CellFaults.merge, (faults for *_, faults in examined), CellFaults())
-    chunks = [chunk for _, chunk, _ in examined if len(chunk.values)]
-    rows = CountedRows(sum(read for read, *_ in examined), sum(len(chunk.values) for chunk in chunks), faults)
-    about_dropped(found, rows)
-    cells, values, parts = zip(*chunks, strict=True)
-    response: pd.Series = pd.concat(values)
-    if task == "classification":
-        response = class_labels(response)
-        check_classes(response.nunique(), len(response), found.target)
-    # as objects: their order as categories is that of the rows, and means nothing
-    labels = None if parts[0] is None else pd.concat(parts).astype(object)
-    if labels is not None:
-        check_sizes(found, labels.value_counts().to_numpy())
-    return EncodedRows(pd.concat(cells), response, labels), rows
 
 
 class _ImputedFit(BaseEstimator):

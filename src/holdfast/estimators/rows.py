@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
+from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -209,12 +210,14 @@ class ChunkRows:
         chunks: (X, y), (X, y, environments) or (X, y, environments, sample_weight) each.
         weighted: whether they may have weights.
         name: what they are called in messages.
+        checked: whether scikit-learn's checks have passed, so that nothing has to be read once more for them.
         passes: how often they were read.
     """
 
     chunks: Iterable[tuple]
     weighted: bool = True
     name: str = "chunks"
+    checked: bool = False
     passes: Passes = field(default_factory=Passes)
 
     def sums(self, collect: Collect) -> RowSums:
@@ -228,7 +231,8 @@ class ChunkRows:
             for name in has:
                 if has[name] != given[name]:
                     raise ValueError(f"chunks must all have {name}, or none of them, got some with and some without")
-            found = collect(X, y, environments, np.arange(begin, begin + len(X)), weights)
+            with config_context(assume_finite=self.checked or None):
+                found = collect(X, y, environments, np.arange(begin, begin + len(X)), weights)
             begin += len(X)
             total = found if total is None else total if found is None else total.merge(found)
         return _of_all(total, self.name, weighted=given is not None and given["weights"])
@@ -349,4 +353,4 @@ def array_rows(estimator: Any, X: Any, y: Any, environments: Any, sample_weight:
         sample_weight = checked_weights(sample_weight, len(x))
     names = getattr(estimator, "feature_names_in_", None)
     named = x if names is None else pd.DataFrame(x, columns=names, copy=False)
-    return ChunkRows([(named, pd.Series(y, name=response), environments, sample_weight)], name="X")
+    return ChunkRows([(named, pd.Series(y, name=response), environments, sample_weight)], name="X", checked=True)

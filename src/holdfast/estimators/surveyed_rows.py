@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from operator import and_
+from operator import add, and_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +11,7 @@ import pandas as pd
 from holdfast.core.grouping import group_text
 from holdfast.core.progress import Progress
 from holdfast.estimators.rows import Collect, RowSums
-from holdfast.tables.encoding import RowEncoding, class_labels
-from holdfast.tables.faults import CellFaults
+from holdfast.tables.encoding import EncodedRows, RowEncoding, class_labels
 from holdfast.tables.missing import CountedRows, about_dropped
 from holdfast.tables.passes import Passes
 from holdfast.tables.survey import Survey
@@ -45,22 +44,38 @@ class SurveyedRows:
 
     def sums(self, collect: Collect) -> RowSums:
         """The sums of all complete rows; ValueError if there are none, or too few."""
-        found = self.found
+        target = self.found.target if self.classes else None
         collect = partial(collect, classes="any values") if self.classes else collect
-        step = _Summing(found.encoding, collect, self.classes)
+        sums = self._read(partial(_summed, collect=collect, target=target), partial(_joined, target=target))
+        check_sizes(self.found, sums.sums.counts.reshape(len(sums.sums.labels), -1).sum(1))
+        if self.classes:
+            self._names = _class_names(sums.sums.classes)
+            check_classes(len(self._names), sums.rows, self.found.target)
+            sums = _renamed(sums, self._names)
+        return sums.ordered()
+
+    def together(self, *, encoded: bool = True) -> EncodedRows:
+        """Features (or cells, not encoded), target and environments of all complete rows at once."""
+        cells, values, parts = zip(*self._read(_listed, add, encoded=encoded), strict=True)
+        response: pd.Series = pd.concat(values)
+        if self.classes:
+            response = class_labels(response)
+            check_classes(response.nunique(), len(response), self.found.target)
+        # as objects: their order as categories is that of the rows, and means nothing
+        labels = None if parts[0] is None else pd.concat(parts).astype(object)
+        if labels is not None:
+            check_sizes(self.found, labels.value_counts().to_numpy())
+        return EncodedRows(pd.concat(cells), response, labels)
+
+    def _read(self, take: Callable[[EncodedRows], Any], join: Callable[[Any, Any], Any], **options: bool) -> Any:
+        """What is taken from the complete rows of all chunks, joined."""
+        found, step = self.found, _Reading(self.found.encoding, take, join, **options)
         total = self.passes.reduce(found.table, found.reading, step.collect, step.merge, next(self._progress))
         if total is None:
             raise ValueError(f"data must have at least one row, got {found.table.name} with none")
-        sums = total.sums
-        self.used = CountedRows(total.read, 0 if sums is None else sums.rows, total.faults)
-        about_dropped(found, self.used)
-        assert sums is not None  # or there would be no complete row
-        check_sizes(found, sums.sums.counts.reshape(len(sums.sums.labels), -1).sum(1))
-        if self.classes:
-            self._names = _class_names(sums.sums.classes)
-            check_classes(len(self._names), sums.rows, found.target)
-            sums = _renamed(sums, self._names)
-        return sums.ordered()
+        self.used = total.rows
+        about_dropped(found, self.used)  # an error if there is no complete row
+        return total.taken
 
     def all(self, statement: Callable[..., bool]) -> bool:
         """Whether a statement is true of the features and classes of all complete rows."""
@@ -69,9 +84,9 @@ class SurveyedRows:
         return bool(self.passes.reduce(found.table, found.reading, collect, and_))
 
 
-def check_classes(count: int, rows: int, target: str) -> None:
-    """Raise a ValueError if a target has too many different values for classes."""
-    if count > MOST_CLASSES or 2 < count > rows / 2:
+def check_classes(count: int, rows: int, target: str, *, all_rows: bool = True) -> None:
+    """Raise a ValueError if a target has too many different values for classes, in all rows of a table or in some."""
+    if count > MOST_CLASSES or (all_rows and 2 < count > rows / 2):
         raise ValueError(
             f"target must hold at most {MOST_CLASSES} classes, of two rows or more on average, got "
             f"{target!r} with {count} different values in {rows} rows"
@@ -90,40 +105,48 @@ def check_sizes(found: Survey, sizes: np.ndarray) -> None:
 
 
 class _FoundRows(NamedTuple):
-    """What a chunk adds to a fit: its rows, the sums of the complete ones, None if there are none, and what else is."""
+    """The rows of some chunks, and what is taken from the complete ones; None if there are none."""
 
-    read: int
-    sums: RowSums | None
-    faults: CellFaults
+    rows: CountedRows
+    taken: Any
 
 
-class _Summing(NamedTuple):
-    """Chunk -> what it adds to a fit, and how that adds up."""
+class _Reading(NamedTuple):
+    """Chunk -> what is found in it, and how that is joined."""
 
     encoding: RowEncoding
-    sums: Collect
-    classes: bool
+    take: Callable[[EncodedRows], Any]
+    join: Callable[[Any, Any], Any]
+    encoded: bool = True
 
     def collect(self, chunk: pd.DataFrame) -> _FoundRows:
-        (features, values, labels), faults = self.encoding.examined(chunk)
-        environments = None if labels is None else group_text(labels)
-        if self.classes:
-            self._check(values.nunique(), len(values))  # before there are moments of each of them
-        return _FoundRows(
-            len(chunk), self.sums(features, values, environments, features.index.to_numpy(), None), faults
-        )
+        complete, faults = self.encoding.examined(chunk, encoded=self.encoded)
+        count = len(complete.values)
+        return _FoundRows(CountedRows(len(chunk), count, faults), self.take(complete) if count else None)
 
     def merge(self, before: _FoundRows, after: _FoundRows) -> _FoundRows:
-        read, faults = before.read + after.read, before.faults.merge(after.faults)
-        if before.sums is None or after.sums is None:
-            return _FoundRows(read, after.sums if before.sums is None else before.sums, faults)
-        if self.classes:
-            self._check(len({*before.sums.sums.classes, *after.sums.sums.classes}), read)
-        return _FoundRows(read, before.sums.merge(after.sums), faults)
+        (one, first), (other, second) = before, after
+        rows = CountedRows(one.read + other.read, one.complete + other.complete, one.faults.merge(other.faults))
+        return _FoundRows(rows, second if first is None else first if second is None else self.join(first, second))
 
-    def _check(self, count: int, rows: int) -> None:
-        if count > MOST_CLASSES:
-            check_classes(count, rows, self.encoding.target)
+
+def _listed(rows: EncodedRows) -> list[EncodedRows]:
+    return [rows]
+
+
+def _summed(rows: EncodedRows, collect: Collect, target: str | None) -> RowSums | None:
+    features, values, labels = rows
+    if target is not None:  # before there are moments of each of them
+        check_classes(values.nunique(), len(values), target, all_rows=False)
+    environments = None if labels is None else group_text(labels)
+    return collect(features, values, environments, features.index.to_numpy(), None)
+
+
+def _joined(before: RowSums, after: RowSums, target: str | None) -> RowSums:
+    if target is not None:
+        classes = {*before.sums.classes, *after.sums.classes}
+        check_classes(len(classes), before.rows + after.rows, target, all_rows=False)
+    return before.merge(after)
 
 
 def _class_names(classes: Sequence[Any]) -> dict[Any, Any]:

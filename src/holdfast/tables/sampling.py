@@ -23,8 +23,9 @@ def row_numbers(rows: np.ndarray) -> np.ndarray:
     """
     if len(rows) == 0:
         return np.empty(0)
-    drawn = np.random.PCG64(SEED).advance(int(rows[0]))
-    return np.random.Generator(drawn).random(int(rows[-1] - rows[0]) + 1)[rows - rows[0]]
+    begin = np.random.PCG64(SEED).advance(int(rows[0]))
+    drawn = np.random.Generator(begin).random(int(rows[-1] - rows[0]) + 1)
+    return drawn if len(drawn) == len(rows) else drawn[rows - rows[0]]
 
 
 def smallest(numbers: np.ndarray, most: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """A command: its arguments and what it does. Other packages add commands as entry points."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from importlib.metadata import entry_points
 from typing import Any
@@ -54,6 +54,25 @@ def given(options: Any) -> dict[str, Any]:
     """
     known = ((each.default, each.name, getattr(options, each.name)) for each in fields(options))
     return {name: value for default, name, value in known if value != default}
+
+
+def fixed_axes(words: Iterable[str]) -> dict[str, Any]:
+    """Axes with their values, from words such as bias=1 or order=cyclic; numbers become numbers.
+
+    Example:
+        >>> fixed_axes(["bias=1", "order=cyclic"])
+        {'bias': 1.0, 'order': 'cyclic'}
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        name, mark, value = (part.strip() for part in word.partition("="))
+        if not (name and mark and value):
+            raise ValueError(f"at must be name=value, got {word!r}")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            found[name] = value
+    return found
 
 
 def answer(form: str, plain: Any, show: Callable[[], object]) -> None:

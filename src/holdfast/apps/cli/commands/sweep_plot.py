@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from holdfast.apps.cli.command import Positional
+from holdfast.apps.cli.command import Positional, fixed_axes
 
 if TYPE_CHECKING:
     from holdfast.sweeps.figures.summary import SweepSummary
@@ -59,7 +59,7 @@ def execute(arguments: SweepPlotArguments) -> int:
         raise ValueError(f"out must be a folder of this machine, got {str(folder)!r}")
     check_output_folder(folder)
     words = arguments.at
-    at = dict(map(_fixed, words))
+    at = fixed_axes(words)
     if len(at) < len(words):
         raise ValueError(f"at must fix each setting at one value, got {' '.join(words)}")
     found = summarise_sweep(
@@ -84,13 +84,3 @@ def _name(found: "SweepSummary", arguments: SweepPlotArguments) -> str:
         words += ["share", f"above_{arguments.threshold:g}"] if found.over == "share" else [found.over]
     words += [arguments.scale] if arguments.scale else []
     return re.sub(r"[^\w.+-]+", "_", "_".join(words))
-
-
-def _fixed(word: str) -> tuple[str, Any]:
-    name, mark, text = word.partition("=")
-    if not (name and mark and text):
-        raise ValueError(f"at must be name=value, got {word!r}")
-    try:
-        return name, float(text)
-    except ValueError:
-        return name, text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast.apps.cli.command import fixed_axes
 from holdfast.apps.lab.inputs import choice, column, text
 from holdfast.apps.lab.results import CLAIMS, choose_axes, open_reproduction, sweep_axes
 from holdfast.apps.lab.view import Context, View, as_call, as_command, literal
@@ -99,7 +100,7 @@ def _sweep(settings: ResultsSettings, folder: Path, context: Context) -> dict[st
     context.send("axes", {name: [str(value) for value in values[:MOST_CELLS]] for name, values in axes.items()})
     context.send("quantities", quantities(data))
     quantity, y = settings.quantity or usual_quantity(data), settings.y
-    x, at = choose_axes(data, quantity, settings.x, y, _held(settings.at))
+    x, at = choose_axes(data, quantity, settings.x, y, fixed_axes(filter(None, map(str.strip, settings.at.split(",")))))
     over: Any = settings.over
     found = summarise_sweep(data, x, y or None, quantity=quantity, over=over, at=at)
     drawn = {"x": x} | ({"y": y} if y else {})
@@ -147,20 +148,6 @@ def _axis(values: "xr.DataArray", name: str) -> dict[str, Any]:
         even = spread > 1 and bool(np.ptp(np.diff(np.log(labels))) < 0.1 * np.abs(np.diff(np.log(labels))).max())
         return {"name": name, "values": labels.astype(float), "log": even and spread > 5, "labels": None}
     return {"name": name, "values": np.arange(len(labels)), "log": False, "labels": [str(each) for each in labels]}
-
-
-def _held(words: str) -> dict[str, Any]:
-    """Axes with their values, from a text such as bias=1, order=cyclic; numbers become numbers."""
-    held: dict[str, Any] = {}
-    for part in filter(None, (each.strip() for each in words.split(","))):
-        name, mark, value = (each.strip() for each in part.partition("="))
-        if not (name and mark and value):
-            raise ValueError(f"at must be name=value, with commas between several of them, got {part!r}")
-        try:
-            held[name] = float(value)
-        except ValueError:
-            held[name] = value
-    return held
 
 
 def _sweep_code(folder: str, drawn: dict[str, str], chosen: dict[str, Any], at: dict[str, Any]) -> dict[str, str]:

@@ -62,7 +62,7 @@ def inspect_installation(folders: dict[str, Path]) -> dict[str, Any]:
         wanted = {}
     lacking = {name: [part for each in parts for part in missing(each)] for name, parts in wanted.items()}
     broken = lacking.pop("", [f"{PACKAGE} is not installed, only its source is on the path: pip install {PACKAGE}"])
-    devices = {library: _devices(library) for library in ("jax", "torch") if _version(library)}
+    devices = {"jax": _devices("jax")} | ({"torch": _devices("torch")} if _version("torch") else {})
     return {
         "version": __version__,
         "python": f"{platform.python_version()} ({sys.executable})",
@@ -77,7 +77,7 @@ def inspect_installation(folders: dict[str, Path]) -> dict[str, Any]:
         },
         "devices": devices,
         "folders": [{"purpose": each, "path": str(path), "problem": _problem(path)} for each, path in folders.items()],
-        "advice": list(_advice(devices.get("jax", []))),
+        "advice": list(_advice(devices["jax"])),
     }
 
 

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from holdfast.algorithms.invariance.group_dro import raised_weights
 from holdfast.algorithms.invariance.irm import invariance_penalty
+from holdfast.algorithms.invariance.vrex import extrapolated_risk
 from holdfast.core.validation import require
 from holdfast.torch.batches import Visits
 from holdfast_studies.images.batched_networks import (
@@ -115,19 +117,25 @@ def visiting(visits: torch.Tensor) -> Callable[..., torch.Tensor]:
 
 def irm(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
     """IRMv1, with the schedule of its authors: a small penalty first, later a large one and a loss in its units."""
-    weight = torch.where(torch.as_tensor(step >= grid["anneal"]), grid["penalty"], torch.ones_like(grid["penalty"]))
+    weight = _annealed(grid, step)
     return (losses.mean(-1) + weight * penalties.mean(-1)) / weight.clamp(min=1)
 
 
 def v_rex(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
     """V-REx, the variance of the risks as the penalty, with the schedule of IRM, as its authors do."""
-    return irm(losses, losses.var(-1, unbiased=False, keepdim=True), grid, step, state)
+    weight = _annealed(grid, step)
+    return extrapolated_risk(losses, weight) / weight.clamp(min=1)
+
+
+def _annealed(grid: Mapping, step: int) -> torch.Tensor:
+    """(C,): the weight of a penalty in a step."""
+    return torch.where(torch.as_tensor(step >= grid["anneal"]), grid["penalty"], torch.ones_like(grid["penalty"]))
 
 
 def group_dro(losses: torch.Tensor, penalties: torch.Tensor, grid: Mapping, step: int, state: dict) -> torch.Tensor:
     """Group DRO: weights of the environments grow with their losses."""
-    weights = state.get("weights", torch.full_like(losses, 0.5)) * torch.exp(grid["growth"][:, None] * losses.detach())
-    state["weights"] = weights / weights.sum(-1, keepdim=True)
+    weights = state.get("weights", torch.full_like(losses, 0.5))
+    state["weights"] = raised_weights(weights, losses.detach(), grid["growth"][:, None])
     return (state["weights"] * losses).sum(-1)
 
 

@@ -13,7 +13,7 @@ from holdfast.core.linear_algebra import Arrays, array_module
 def raised_weights(weights: Arrays, risks: Arrays, rate: Arrays) -> Arrays:
     """The weights of Group DRO after one step of exponentiated gradient ascent: q_e exp(rate R_e), scaled to sum one.
 
-    Arrays of NumPy, jax or torch.
+    Arrays of NumPy, jax or torch, with the environments as the last axis.
 
     Example:
         >>> raised_weights(jnp.array([0.5, 0.5]), jnp.array([0.0, jnp.log(3.0)]), 1.0).round(5)
@@ -21,8 +21,8 @@ def raised_weights(weights: Arrays, risks: Arrays, rate: Arrays) -> Arrays:
     """
     xp = array_module(risks)
     logarithms = xp.log(weights) + rate * risks
-    raised = xp.exp(logarithms - logarithms.max())
-    return raised / raised.sum()
+    raised = xp.exp(logarithms - xp.amax(logarithms, -1)[..., None])
+    return raised / raised.sum(-1)[..., None]
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,14 @@ from holdfast.core.linear_algebra import Arrays
 def extrapolated_risk(risks: Arrays, penalty: Arrays) -> Arrays:
     """The mean of the risks of the environments plus `penalty` times their variance; arrays of NumPy, jax or torch.
 
+    The environments are the last axis of the risks.
+
     Example:
         >>> float(extrapolated_risk(jnp.array([1.0, 3.0]), 10.0))
         12.0
     """
-    return risks.mean() + penalty * ((risks - risks.mean()) ** 2).mean()
+    mean = risks.mean(-1)
+    return mean + penalty * ((risks - mean[..., None]) ** 2).mean(-1)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.apps.lab.inputs import LONGEST_NAME, MOST_COLUMNS
 from holdfast.apps.lab.uploads import Upload
@@ -41,7 +41,7 @@ class ColumnLook(NamedTuple):
 
     Attributes:
         name: of the column.
-        kind: what its cells are.
+        kind: "empty", or one of `holdfast.tables.columns.COLUMN_TYPES`.
         values: how many different ones there are among the rows that were looked at.
 
     Example:
@@ -50,7 +50,7 @@ class ColumnLook(NamedTuple):
     """
 
     name: str
-    kind: Literal["empty", "number", "date", "category"]
+    kind: str
     values: int
 
 
@@ -181,8 +181,7 @@ def _column(cells: "pd.Series", decimal: str) -> ColumnLook:
     from holdfast.tables.scan import MOST_COUNTED, scan_column
 
     found = scan_column(cells, decimal)
-    kind: Any = found.kind
-    return ColumnLook(str(cells.name), kind, MOST_COUNTED + 1 if found.values is None else len(found.values))
+    return ColumnLook(str(cells.name), found.kind, MOST_COUNTED + 1 if found.values is None else len(found.values))
 
 
 def _guess_environment(looks: Sequence[ColumnLook], rows: int) -> str:

@@ -39,7 +39,7 @@ class CellResult:
     def __post_init__(self) -> None:
         values = {name: np.asarray(value) for name, value in self.values.items()}
         arrays = bool(values) and all(value.ndim for value in values.values())
-        require(arrays, "values must have one array of shape (seeds, ...) or more", repr(dict(self.values)))
+        require(arrays, "values must have one array of shape (seeds, ...) or more", dict(self.values))
         (first, count), *others = ((name, len(value)) for name, value in values.items())
         for name, other in others:
             found = f"{count} of {first!r} and {other} of {name!r}"

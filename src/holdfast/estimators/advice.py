@@ -57,12 +57,6 @@ class TableDescription(NamedTuple):
     second_class: Any = None
     compared: Literal["effect", "class difference"] = "effect"
 
-    @property
-    def without_features(self) -> str:
-        """What is predicted if no feature is selected, in words."""
-        regression = self.task == "regression"
-        return "the mean of the response" if regression else "the share of each class, whatever the features are"
-
 
 def class_table(
     names: Sequence[str], labels: Sequence[Any], scaling: Scaling, classes: Sequence[Any] | np.ndarray, response: str
@@ -179,15 +173,17 @@ def _about_features(f: TableFindings) -> Iterator[str]:
     """Which features are selected, washed out or not needed, and how much of the prediction comes from all of them."""
     names, several = f.stability.index, len(f.counts) > 1
     strict = f.pooling.weight == 0  # a pooled fit has coefficients for all features
+    regression = f.table.task == "regression"
+    constant = "the mean of the response" if regression else "the share of each class, whatever the features are"
     if not f.selected.any():
         # effects that cancel in the mean explain nothing together, and still vary
         if f.explained_by_all < NEXT_TO_NOTHING and not f.varies.any():
             yield (
                 f"The features say next to nothing about the response (together {f.explained_by_all:.1%} of it): the "
-                f"prediction is {f.table.without_features}."
+                f"prediction is {constant}."
             )
         elif several and f.comparable:
-            left = f": everything was washed out, and the prediction is {f.table.without_features}"
+            left = f": everything was washed out, and the prediction is {constant}"
             yield (
                 f"No feature has the same {f.table.compared} in all environments"
                 f"{left if strict else ''}. All features together explain {f.explained_by_all:.0%} of "

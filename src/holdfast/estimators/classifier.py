@@ -182,15 +182,8 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         return list(getattr(self, "feature_names_in_", [f"x{number}" for number in range(self.n_features_in_)]))
 
     def _class_means(self, moments: ClassMoments, response: str) -> LinearFit:
-        return fit_class_means(
-            moments,
-            self._names(),
-            significance=self.significance,
-            tolerance=self.tolerance,
-            rotation=self.rotation,
-            pooling=self.pooling,
-            response=response,
-        )
+        settings = {name: getattr(self, name) for name in ("significance", "tolerance", "rotation", "pooling")}
+        return fit_class_means(moments, self._names(), response=response, **settings)
 
     def _separates(self) -> Callable[..., bool]:
         """(X, y, ...) -> whether all of these rows are classified correctly; it travels to workers without the rest."""

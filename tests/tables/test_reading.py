@@ -125,9 +125,9 @@ def test_what_the_user_says_comes_first(tmp_path):
     found = survey(open_table(path), "yield")
     assert found.columns[0].kind == "number"
     assert "light was read with thousands separators, as in 1,234." in found.notes
-    assert next(found.complete())[0]["light"].tolist() == [1234, 2345, 3456]
+    assert next(found.examined())[1].cells["light"].tolist() == [1234, 2345, 3456]
     decimals = survey(open_table(path, ReadingOptions(decimal=",")), "yield")
-    assert next(decimals.complete())[0]["light"].tolist() == [1.234, 2.345, 3.456]
+    assert next(decimals.examined())[1].cells["light"].tolist() == [1.234, 2.345, 3.456]
 
 
 def test_tabs_are_the_rule_in_tsv_files(frame, tmp_path):
@@ -191,7 +191,7 @@ def test_types_of_parquet_are_numbers_dates_or_text(tmp_path):
     kinds = {column.name: column.kind for column in found.columns}
     expected = {"price": "number", "small": "number", "when": "date", "day": "date", "waited": "number"}
     assert kinds == {**expected, "soil": "category"}
-    features = next(found.complete())[0].iloc[0]
+    features = next(found.examined())[1].cells.iloc[0]
     assert features[["price", "small", "waited"]].tolist() == [1.5, 1.0, 1.5]
     assert features["when"] == pytest.approx((day - datetime.datetime(1970, 1, 1)).total_seconds() / 86400)
     assert features["day"] == 18263

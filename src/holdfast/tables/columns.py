@@ -315,7 +315,7 @@ def encode_column(cells: pd.Series, column: Column, decimal: str = ".") -> Encod
     """
     kind = column.type
     numbers = kind.numbers(cells, column, decimal)
-    missing, unknown = np.isnan(numbers), np.isneginf(numbers)
+    missing, unknown = np.isnan(numbers), numbers == -np.inf
     if column.fill is None:
         return EncodedColumn(kind.expand(numbers, column), missing, unknown)
     numbers = np.where(missing, kind.filled(column), numbers)

@@ -1,11 +1,12 @@
 """Rows of a table as features, targets and environments."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from holdfast.tables.columns import Column, encode_column, features_frame
+from holdfast.tables.columns import Column, EncodedColumn, encode_column, features_frame
 from holdfast.tables.faults import CellFaults, faults_of
 from holdfast.tables.labels import EnvironmentRule
 from holdfast.tables.values import as_numbers, as_text
@@ -62,13 +63,11 @@ class RowEncoding(NamedTuple):
     def examined(self, chunk: pd.DataFrame, *, encoded: bool = True) -> tuple[EncodedRows, CellFaults]:
         """The same, and why the other rows cannot be used: features of those that have a target and an environment."""
         rows, faults = self._labelled(chunk)
-        coded = [encode_column(rows.cells[column.name], column, self.decimal) for column in self.columns]
+        coded, found = encoded_columns(rows.cells, self.columns, self.decimal)
+        faults = faults.merge(found)
         whole = np.ones(len(rows.cells), bool)
         for column, (_, missing, unknown) in zip(self.columns, coded, strict=True):
-            imputed = column.fill is not None
-            found = faults_of(column.name, rows.cells[column.name], missing, unknown, imputed=imputed)
-            faults = faults.merge(found)
-            whole &= ~unknown if imputed else ~(missing | unknown)
+            whole &= ~unknown if column.fill is not None else ~(missing | unknown)
         names = [column.name for column in self.columns]
         cells = features_frame(coded, rows.cells, self.columns) if encoded else rows.cells[names]
         return EncodedRows(cells, rows.values, rows.labels).where(whole), faults
@@ -87,6 +86,24 @@ class RowEncoding(NamedTuple):
             known &= ~missing
         labels = None if self.environment is None else self.environment.joined([*parts.values()])
         return EncodedRows(chunk, values, labels).where(known), faults
+
+
+def encoded_columns(
+    cells: pd.DataFrame, columns: Sequence[Column], decimal: str
+) -> tuple[list[EncodedColumn], CellFaults]:
+    """Columns as numbers, and what is wrong with their cells.
+
+    Example:
+        >>> encoded_columns(pd.DataFrame({"light": [1.0, None]}), [Column("light")], ".")[1].reasons()
+        ['light is missing in 1']
+    """
+    coded, faults = [], CellFaults()
+    for column in columns:
+        own = cells[column.name]
+        coded.append(encode_column(own, column, decimal))
+        found = faults_of(column.name, own, *coded[-1][1:], imputed=column.fill is not None)
+        faults = faults.merge(found)
+    return coded, faults
 
 
 def class_labels(values: pd.Series) -> Any:

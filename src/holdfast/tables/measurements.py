@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 NAMES = ("X", "y", "environment")
-SUFFIXES = (".npz", ".zarr")
+# Suffix -> what it stands for.
+SUFFIXES = {".npz": "an .npz file", ".zarr": "a .zarr folder"}
 
 
 def read_measurements(path: Path) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -22,7 +23,7 @@ def read_measurements(path: Path) -> tuple[Any, np.ndarray, np.ndarray]:
         [(3, 2, 2), (3,), (3,)]
     """
     if path.suffix not in SUFFIXES:
-        raise ValueError(f"data must be an .npz file or a .zarr folder with {', '.join(NAMES)}, got {str(path)!r}")
+        raise ValueError(f"data must be {' or '.join(SUFFIXES.values())} with {', '.join(NAMES)}, got {str(path)!r}")
     if not path.exists():
         raise ValueError(f"data must exist, got {str(path)!r}")
     arrays = _open(path)
@@ -34,14 +35,13 @@ def read_measurements(path: Path) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 def _open(path: Path) -> Any:
-    if path.suffix == ".npz":
-        try:
-            return np.load(path, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise ValueError(f"data must be an .npz file that can be read, got {str(path)!r}: {error}") from error
-    import zarr
-
     try:
+        if path.suffix == ".npz":
+            return np.load(path, allow_pickle=False)
+        import zarr
+
         return zarr.open_group(path, mode="r")
     except (OSError, ValueError) as error:
-        raise ValueError(f"data must be a .zarr folder that can be read, got {str(path)!r}: {error}") from error
+        raise ValueError(
+            f"data must be {SUFFIXES[path.suffix]} that can be read, got {str(path)!r}: {error}"
+        ) from error

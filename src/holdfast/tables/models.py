@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -161,17 +162,15 @@ class TableModel(
         lacking = [column.name for column in needed if column.name not in chunk]
         if lacking:
             raise ValueError(lacking_columns(lacking))
-        return self.combine(
-            {column.name: encode_column(chunk[column.name], column, decimal) for column in needed}, chunk
-        )
+        return self.combine([encode_column(chunk[column.name], column, decimal) for column in needed], chunk)
 
-    def combine(self, encoded: dict[str, EncodedColumn], chunk: pd.DataFrame) -> pd.DataFrame:
-        """Predictions from the encoded columns that are needed."""
+    def combine(self, encoded: Sequence[EncodedColumn], chunk: pd.DataFrame) -> pd.DataFrame:
+        """Predictions from the encoded columns that are needed, in their order."""
         weights = self._weights
         scores = np.tile(np.array(self.intercepts), (len(chunk), 1))
         with np.errstate(over="ignore", invalid="ignore"):
-            for name, column in encoded.items():
-                scores = scores + column.values @ weights[name].T
+            for column, own in zip(self.needed, encoded, strict=True):
+                scores = scores + own.values @ weights[column.name].T
         known = np.isfinite(scores).all(axis=1)
         scores[~known] = np.nan
         if self.task == "regression":

@@ -11,6 +11,8 @@ from typing import Literal
 MissingRule = Literal["auto", "drop", "impute"]
 # Columns that a message names.
 MOST_LISTED = 40
+# What a model says about columns, and nobody else may.
+KNOWN_BY_MODELS = ("categories", "numeric", "exclude", "missing")
 # Words for separators that are hard to type in a shell.
 SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 

@@ -5,16 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from holdfast.tables.columns import check_kind, encode_column
-from holdfast.tables.faults import CellFaults, faults_of
+from holdfast.tables.columns import check_kind
+from holdfast.tables.encoding import encoded_columns
+from holdfast.tables.faults import CellFaults
 from holdfast.tables.models import TableModel, lacking_columns
-from holdfast.tables.options import ReadingOptions, listed
+from holdfast.tables.options import KNOWN_BY_MODELS, ReadingOptions, listed
 from holdfast.tables.parts import CHUNK_ROWS
 from holdfast.tables.reading import TableData, open_table
 from holdfast.tables.values import as_text
-
-# Options about columns that the model already knows.
-_KNOWN = ("categories", "numeric", "exclude", "missing")
 
 
 class TablePredictions:
@@ -50,7 +48,7 @@ class TablePredictions:
         chunk_rows: int = CHUNK_ROWS,
     ):
         options = options or ReadingOptions()
-        options.refuse(_KNOWN, "for a prediction, whose columns the model knows")
+        options.refuse(KNOWN_BY_MODELS, "for a prediction, whose columns the model knows")
         self._table = open_table(data, options)
         self._model, self._needed, self._chunk_rows = model, model.needed, chunk_rows
         self.notes = list(self._table.notes)
@@ -93,12 +91,8 @@ class TablePredictions:
         if self.rows == 0:
             for column in self._needed:
                 check_kind(chunk[column.name], column, self._table.decimal, self._table.name)
-        encoded = {}
-        for column in self._needed:
-            coded = encode_column(chunk[column.name], column, self._table.decimal)
-            encoded[column.name] = coded
-            found = faults_of(column.name, chunk[column.name], *coded[1:], imputed=column.fill is not None)
-            self.faults = self.faults.merge(found)
+        encoded, found = encoded_columns(chunk, self._needed, self._table.decimal)
+        self.faults = self.faults.merge(found)
         predicted = self._model.combine(encoded, chunk)
         self.rows += len(chunk)
         self.empty += int(predicted["prediction"].isna().sum())

@@ -15,7 +15,7 @@ from holdfast.tables.encoding import EncodedRows, RowEncoding
 from holdfast.tables.faults import CellFaults
 from holdfast.tables.labels import EnvironmentRule, parse_environment, without_dates
 from holdfast.tables.models import TableModel, lacking_columns
-from holdfast.tables.options import ReadingOptions, listed, named_columns
+from holdfast.tables.options import KNOWN_BY_MODELS, ReadingOptions, listed, named_columns
 from holdfast.tables.parts import CHUNK_ROWS
 from holdfast.tables.passes import Columns, Passes, Table
 from holdfast.tables.scan import ColumnScan, TableScan, scan_chunk
@@ -81,12 +81,6 @@ class Survey:
     def encoding(self) -> RowEncoding:
         """How its rows become features."""
         return RowEncoding(self.target, self.target_numeric, self.environment, self.columns, self.table.decimal)
-
-    def complete(self, progress: Progress | None = None, *, encoded: bool = True) -> Iterator[EncodedRows]:
-        """The rows without missing values, chunk by chunk, with their features or, not encoded, with their cells."""
-        for _, rows, _ in self.examined(progress, encoded=encoded):
-            if len(rows.values):
-                yield rows
 
     def examined(
         self, progress: Progress | None = None, *, encoded: bool = True
@@ -216,7 +210,7 @@ def survey_as(
         ['soil=sand']
     """
     options = options or ReadingOptions()
-    options.refuse(("categories", "numeric", "exclude", "missing"), "with a schema, which says what the columns are")
+    options.refuse(KNOWN_BY_MODELS, "with a schema, which says what the columns are")
     roles = _roles(table, target, environment, replace(options, exclude=tuple({*table.unusable} - {target})))
     if target != model.target:
         raise ValueError(f"target must be {model.target!r} with this schema, got {target!r}")

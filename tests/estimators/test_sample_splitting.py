@@ -117,7 +117,7 @@ def test_coefficients_of_the_regressor_are_covered_after_splitting():
         y = x @ effects + random.standard_normal(600)
         follower = (0.5 + codes) * y + random.standard_normal(600)
         found = split_intervals(
-            HeteroRegressor(n_runs=1), np.column_stack([x, follower]), y, environments=codes, random_state=seed
+            HeteroRegressor(), np.column_stack([x, follower]), y, environments=codes, random_state=seed
         )
         inside = found[found.index != "x4"]
         true = effects[[int(name[1:]) for name in inside.index]]

@@ -21,13 +21,13 @@ from holdfast.estimators import (
 ESTIMATORS = [HeteroRegressor, HeteroClassifier, HeteroQuadraticRegressor, HeteroMatrixSensing]
 
 
-@parametrize_with_checks([HeteroRegressor(n_runs=1)])
+@parametrize_with_checks([HeteroRegressor()])
 def test_estimator_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks([estimator(n_runs=1) for estimator in ESTIMATORS[1:]])
+@parametrize_with_checks([HeteroClassifier(), HeteroQuadraticRegressor(n_runs=1), HeteroMatrixSensing(n_runs=1)])
 def test_estimator_checks_of_the_others(estimator, check):
     check(estimator)
 
@@ -65,7 +65,7 @@ def test_environments_can_be_requested(estimator):
 @pytest.mark.usefixtures("routing")
 def test_pipeline(table):
     x, y, environments = table
-    pipeline = make_pipeline(StandardScaler(), HeteroRegressor(n_runs=1).set_fit_request(environments=True))
+    pipeline = make_pipeline(StandardScaler(), HeteroRegressor().set_fit_request(environments=True))
     pipeline.fit(x, y, environments=environments)
     assert pipeline[-1].invariant_.tolist() == [True, False]
     assert pipeline[-1].environments_ == ["a", "b", "c"]
@@ -74,7 +74,7 @@ def test_pipeline(table):
 @pytest.mark.usefixtures("routing")
 def test_grid_search(table):
     x, y, environments = table
-    model = HeteroRegressor(n_runs=1).set_fit_request(environments=True)
+    model = HeteroRegressor().set_fit_request(environments=True)
     search = GridSearchCV(model, {"tolerance": [0.0, 0.01]}, cv=3).fit(x, y, environments=environments)
     assert search.best_estimator_.invariant_.tolist() == [True, False]
 
@@ -83,7 +83,7 @@ def test_grid_search(table):
 def test_cross_validation_over_environments(table):
     """Left-out environments, with the labels both as groups of the split and as environments of the fit."""
     x, y, environments = table
-    model = HeteroRegressor(n_runs=1).set_fit_request(environments=True)
+    model = HeteroRegressor().set_fit_request(environments=True)
     splits = GroupKFold(3).set_split_request(groups=True)
     scores = cross_val_score(model, x, y, cv=splits, params={"environments": environments, "groups": environments})
     np.testing.assert_allclose(scores, 0.5, atol=0.12)  # the cause explains one half, everywhere

@@ -65,7 +65,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
 
     Args:
         pooling: a: "auto", chosen from the data; 0, only what is invariant; 1, all features; or anything between.
-        search: as in `HeteroRegressor`. This, amplification, step_size and n_runs matter when effects are compared.
+        search: as in `HeteroRegressor`; matters when effects are compared.
         invariance: "auto", "effects" or "class_means".
         groups: one label for each feature; features of one label are selected and tested together. Only effects can be
             compared in groups, so "auto" compares effects if there are any. None: one by one.
@@ -76,10 +76,6 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
             without bounds, and so does what is tolerated.
         rotation: the features may be an unknown rotation of what is invariant and what is not: look for coordinates
             first.
-        amplification: k of the runs; None: chosen from the data.
-        step_size: eta of the runs; None: chosen from the data.
-        n_runs: runs of the dynamics, each with its own random order of the environments.
-        random_state: of the runs and of the rows.
         verbose: 0: nothing is printed; 1: a progress bar on stderr; or a function of (done, total).
 
     Attributes:
@@ -93,8 +89,6 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
             than two classes, on the one for which they have the widest range; `summary()` says which.
         invariant_, stability_, effect_tables_, advice_, environments_, directions_, coordinates_, scale_,
             response_scale_, passes_: as in `HeteroRegressor`.
-        paths_, amplification_, step_size_, washout_, choice_: as in `HeteroRegressor`, if effects are compared
-            (`has_runs_`). Of more than two classes, for the first.
 
     Example:
         >>> random = np.random.default_rng(0)
@@ -121,7 +115,8 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         """
         if is_dask_frame(X):
             return self._fit_rows(dask_rows(X, y, environments, sample_weight), "a Dask data frame")
-        seed, response = check_settings(self), response_name(y)
+        check_settings(self)
+        response = response_name(y)
         X, y = check_rows(self, X, y, dtype=np.float64)
         x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
         check_squares(x, self._names())
@@ -135,7 +130,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
             fits["class_means"] = self._class_means(moments._replace(classes=tuple(self.classes_.tolist())), response)
         if self.invariance != "class_means":
             with watched(self.verbose, "fitting") as progress:
-                fits["effects"] = fit_effects(rows, self, seed, progress)
+                fits["effects"] = fit_effects(rows, self, progress)
         chosen, reason = _choose(rows, fits) if len(fits) == 2 else (next(iter(fits)), [])
         self.invariance_: Invariance = chosen
         self._describe(fits[chosen])

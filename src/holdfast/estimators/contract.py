@@ -299,10 +299,8 @@ def warn_of_small_weights(total: float, rows: int, features: int, environments: 
 _BETWEEN = Rule("a number between 0 and 1", lambda value: 0 < value < 1)
 # argument -> (values that are allowed by name, rule for numbers)
 _SETTINGS: dict[str, tuple[tuple, Rule | None]] = {
-    "amplification": ((None,), NOT_NEGATIVE),
-    "step_size": ((None,), _BETWEEN),
     "pooling": (("auto",), SHARE),
-    "search": (("exponents", "elimination", "dynamics"), None),
+    "search": (("exponents", "elimination"), None),
     "task": (("auto", "regression", "classification"), None),
     "effects": (("auto", "smooth", "linear"), None),
     "interactions": (("auto", True, False), None),

@@ -17,7 +17,6 @@ from holdfast.estimators.inference import blended_logistic_covariance, softmax_e
 from holdfast.estimators.linear import STAGE, SearchSettings, TableProblem, fit_linear
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
-from holdfast.estimators.search.dynamics import logistic_program
 from holdfast.estimators.search.evidence import logistic_evidence
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, softmax_regression
 
@@ -53,11 +52,11 @@ class ClassRows(NamedTuple):
         return [LogisticRows(columns[:, own], positive[own], self.weights[own]) for own in self.parts]
 
 
-def fit_effects(rows: ClassRows, settings: SearchSettings, seed: int, progress: Progress | None = None) -> LinearFit:
+def fit_effects(rows: ClassRows, settings: SearchSettings, progress: Progress | None = None) -> LinearFit:
     """Compare effects, of the second of two classes, or of each of more classes against all others.
 
-    Coefficients are (1, features) of two classes, and (classes, features) of more, whose runs of SGD and findings are
-    those of the first. Tables have the effects of each feature on the class for which they have the widest range, with
+    Coefficients are (1, features) of two classes, and (classes, features) of more, whose findings are those of
+    the first. Tables have the effects of each feature on the class for which they have the widest range, with
     the coefficients of that class, measured from the mean over all classes.
 
     Of more than two classes, a feature is selected if the search for some class selects it and its effect varies for
@@ -66,7 +65,6 @@ def fit_effects(rows: ClassRows, settings: SearchSettings, seed: int, progress: 
     Args:
         rows: the table.
         settings: of the search.
-        seed: of the random orders of the environments.
         progress: called with (done, total).
     """
     second = np.stack([
@@ -74,13 +72,13 @@ def fit_effects(rows: ClassRows, settings: SearchSettings, seed: int, progress: 
     ])  # fmt: skip
     systems = coordinate_systems(second, rows.counts, settings.rotation)
     if len(rows.classes) == 2:
-        found = _search(rows, 1, systems, settings, seed, progress)
+        found = _search(rows, 1, systems, settings, progress)
         scores = [LinearModel(model.coefficients[None], np.atleast_1d(model.intercept)) for model in found[:3]]
         return found._replace(blended=scores[0], strict=scores[1], pooled=scores[2])
     tried, classes = [], range(len(rows.classes))
     reports = iter(stages(progress, [STAGE] * (len(systems) * len(classes))))
     for system in systems:
-        parts = [_search(rows, one, [system], settings, seed, next(reports)) for one in classes]
+        parts = [_search(rows, one, [system], settings, next(reports)) for one in classes]
         varies = np.any([part.findings.varies for part in parts], axis=0)
         selected = np.any([part.selected for part in parts], axis=0) & ~varies
         strict = _softmax(rows, system.directions[:, selected])
@@ -129,7 +127,7 @@ def fit_effects(rows: ClassRows, settings: SearchSettings, seed: int, progress: 
     )
     fit = linear_fit(together, strict, pooled, system)
     which = "For each feature, tables show the class on which its effects range widest."
-    return fit._replace(advice=[which, *fit.advice], runs=parts[0].runs)
+    return fit._replace(advice=[which, *fit.advice])
 
 
 def _of_widest(found: Sequence[LinearFit]) -> tuple[EffectTables, np.ndarray]:
@@ -157,7 +155,6 @@ def _search(
     number: int,
     systems: Sequence[Coordinates],
     settings: SearchSettings,
-    seed: int,
     progress: Progress | None,
 ) -> LinearFit:
     """The search for one class against all others."""
@@ -168,9 +165,8 @@ def _search(
         parts = rows.one_against_all(number, None if system.name == "features" else system.directions)
         return TableProblem(
             logistic_evidence(parts, settings.tolerance),
-            logistic_program(parts, settings.tolerance, seed),
             partial(logistic_effects, parts),
             partial(blended_logistic_covariance, parts),
         )
 
-    return fit_linear(settings, table, systems, problem, seed, progress)
+    return fit_linear(settings, table, systems, problem, progress)

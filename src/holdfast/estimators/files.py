@@ -265,7 +265,6 @@ def _estimator(
             return HeteroRegressor(**known)
         if known.pop("rotation", False):
             raise ValueError(f"rotation must be left out with curves of columns (effects={effects!r}), got True")
-        known.pop("random_state", None)  # of runs of SGD, which a fit with curves does not make
         # a table has categories and indicators, whose products are many; no model file has them
         return HeteroSplineRegressor(effects=effects, interactions=False, **known)
     if effects != "linear":

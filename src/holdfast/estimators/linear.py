@@ -9,16 +9,14 @@ import pandas as pd
 
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.advice import TableDescription, TableFindings
-from holdfast.estimators.description import LinearFit, RunsOnDemand, linear_fit
+from holdfast.estimators.description import LinearFit, linear_fit
 from holdfast.estimators.effects import OwnEffects, describe_effects
 from holdfast.estimators.inference import standard_errors
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.search.coordinates import Coordinates
-from holdfast.estimators.search.dynamics import Program
-from holdfast.estimators.search.evidence import Evidence, explained_share, tolerant_slopes
+from holdfast.estimators.search.evidence import Evidence, explained_share
 from holdfast.estimators.search.feature_sets import Groups
 from holdfast.estimators.search.selection import Selection, select
-from holdfast.estimators.search.washout import Washing
 
 STAGE = 100  # units of a progress bar for one search
 
@@ -28,15 +26,11 @@ class SearchSettings:
     """How invariant features are searched for; `HeteroRegressor` explains the fields."""
 
     pooling: float | Literal["auto"] = "auto"
-    search: Literal["exponents", "elimination", "dynamics"] = "exponents"
+    search: Literal["exponents", "elimination"] = "exponents"
     groups: Sequence[Any] | None = None
     significance: float = 0.001
     tolerance: float = 0.0
     rotation: bool = False
-    amplification: float | None = None
-    step_size: float | None = None
-    n_runs: int = 8
-    random_state: Any = 0
     verbose: int | Progress = 0
 
 
@@ -45,13 +39,11 @@ class TableProblem(NamedTuple):
 
     Attributes:
         evidence: for decisions, in double precision.
-        program: for runs of SGD.
         own_effects: mask of the selected features -> the effects in each environment on its own.
         covariance: (strict fit, selected, pooled fit, a) -> (features, features), of the blended coefficients.
     """
 
     evidence: Evidence
-    program: Program
     own_effects: Callable[[np.ndarray], OwnEffects]
     covariance: Callable[[LinearModel, np.ndarray, LinearModel, float], np.ndarray]
 
@@ -61,7 +53,6 @@ def fit_linear(
     table: TableDescription,
     systems: Sequence[Coordinates],
     problem: Callable[[Coordinates], TableProblem],
-    seed: int,
     progress: Progress | None = None,
 ) -> LinearFit:
     """Select in each coordinate system, use the one whose invariant part predicts best, and describe the result.
@@ -71,22 +62,15 @@ def fit_linear(
         table: names, labels and units.
         systems: to be tried; one of them if the features are not rotated.
         problem: system -> the table in its coordinates.
-        seed: of the runs.
         progress: called with (done, total).
     """
-    running = (settings.significance, settings.n_runs, seed, settings.step_size, settings.amplification)
     tried = []
     for system, report in zip(systems, stages(progress, [STAGE] * len(systems)), strict=True):
         candidate = problem(system)
         evidence, groups = candidate.evidence, _groups(settings, candidate.evidence.dimension)
-        start = tolerant_slopes(evidence, LinearModel(np.zeros(evidence.dimension), 0.0))
-        washing = Washing(candidate.program, evidence.weights, start, *running)
-        starts = None
-        if settings.search == "dynamics":
-            starts = [np.array([alive[own].any() for own in groups.columns]) for alive in washing.survivors()]
         eliminate = settings.search == "elimination"
-        found = select(evidence, groups, settings.significance, starts, eliminate=eliminate, progress=report)
-        tried.append((system, candidate, washing, found))
+        found = select(evidence, groups, settings.significance, eliminate=eliminate, progress=report)
+        tried.append((system, candidate, found))
     return _described(settings, table, *min(tried, key=lambda entry: entry[-1].criterion))
 
 
@@ -95,7 +79,6 @@ def _described(
     table: TableDescription,
     system: Coordinates,
     problem: TableProblem,
-    washing: Washing,
     selection: Selection,
 ) -> LinearFit:
     """The coefficients that belong to a selection, with their effects, summary, findings and advice."""
@@ -131,9 +114,8 @@ def _described(
         selection.test.significance,
         selection.pooled_test.significance,
     )
-    runs = RunsOnDemand(washing, selection, tolerant_slopes(evidence, strict))
     strict, pooled = (LinearModel(system.directions @ w, intercept) for w, intercept in (strict, pooled))
-    return linear_fit(findings, strict, pooled, system)._replace(runs=runs)
+    return linear_fit(findings, strict, pooled, system)
 
 
 def _groups(settings: SearchSettings, features: int) -> Groups:

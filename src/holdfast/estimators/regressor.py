@@ -19,7 +19,6 @@ from holdfast.estimators.linear import SearchSettings, TableProblem, fit_linear
 from holdfast.estimators.rows import ChunkRows, Rows, RowSums, array_rows, dask_rows, sum_rows
 from holdfast.estimators.screening import diagnose_curvature
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
-from holdfast.estimators.search.dynamics import squared_program
 from holdfast.estimators.search.evidence import squared_evidence
 from holdfast.tables.frames import is_dask_frame
 
@@ -35,8 +34,7 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
 
     an effect that varies is washed out once its exponent, the mean of log(1 - eta g), is negative. The exponents at the
     pooled fit of a set of features say what becomes of it, so S is found without any run
-    (`holdfast.estimators.search.selection`); `search="dynamics"` starts from the sets that SGD itself leaves alive.
-    Features in S get the coefficients w_S of pooled least squares.
+    (`holdfast.estimators.search.selection`). Features in S get the coefficients w_S of pooled least squares.
 
     Where S explains too little of what all features A explain in environments that were held out, part of the
     prediction comes from pooled least squares on all of them:
@@ -51,9 +49,8 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
     Args:
         pooling: a: "auto", chosen from the data; 0, only the invariant features; 1, least squares on all features; or
             anything between.
-        search: "exponents"; "elimination", which also tries to leave out one feature after the other, testing what is
-            left, and finds more where levels differ, in a longer time; or "dynamics" to start from the features that
-            runs of SGD leave alive.
+        search: "exponents"; or "elimination", which also tries to leave out one feature after the other, testing what
+            is left, and finds more where levels differ, in a longer time.
         groups: one label for each feature; features of one label are selected and tested together. An interaction has
             the pair of labels that it needs: ("a", "b") counts where a and b are selected. None: one by one.
         significance: level of the tests whether an effect varies. Smaller values select more features.
@@ -64,10 +61,6 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
             are suspicious. "environment": each environment has its own mean, and only effects are compared.
         rotation: the features may be an unknown rotation of what is invariant and what is not: look for coordinates
             first.
-        amplification: k of the runs; None: chosen from the data.
-        step_size: eta of the runs; None: chosen from the data.
-        n_runs: runs of the dynamics, each with its own random order of the environments.
-        random_state: of the runs.
         verbose: 0: nothing is printed; 1: a progress bar on stderr; or a function of (done, total).
 
     Attributes:
@@ -89,7 +82,6 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         coordinates_: their name: features, principal or joint.
         scale_, response_scale_: standard deviations of the features and of the response.
         passes_: how often the rows were read.
-        paths_, amplification_, step_size_, washout_, choice_: of runs of SGD, which are made when one of these is read.
 
     Reference: Xu, Gu and Fang (NeurIPS 2024) for HeteroSGD; amplification and automatic choice are ours.
 
@@ -127,16 +119,16 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         return self._fit_rows(ChunkRows(chunks))
 
     def _fit_rows(self, rows: Rows) -> "HeteroRegressor":
-        seed = check_settings(self)
+        check_settings(self)
         total = rows.sums(sum_rows)
-        self._fit_sums(total, seed).passes_ = rows.passes.count
+        self._fit_sums(total).passes_ = rows.passes.count
         washed = self.stability_["varies"].to_numpy() & ~self.invariant_
         if washed.any() and self.coordinates_ == "features":
             bent = diagnose_curvature(*total.sample.arrays, columns=np.flatnonzero(washed).tolist())
             self.advice_ += bent.advice(self.stability_.index.tolist())
         return self
 
-    def _fit_sums(self, total: RowSums, seed: int) -> "HeteroRegressor":
+    def _fit_sums(self, total: RowSums) -> "HeteroRegressor":
         total.introduce(self)
         known = standardized(total.sums, within=self.level == "environment")
         scaling = Scaling(known.location[:-1], known.scale[:-1], known.constant)
@@ -149,12 +141,11 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         def problem(system: Coordinates) -> TableProblem:
             own = known if system.name == "features" else rotated(known, system.directions)
             evidence = squared_evidence(own, self.tolerance)
-            program = squared_program(own, self.tolerance)
-            return TableProblem(evidence, program, partial(squared_effects, own), partial(blended_covariance, evidence))
+            return TableProblem(evidence, partial(squared_effects, own), partial(blended_covariance, evidence))
 
         systems = coordinate_systems(known.second, known.counts, self.rotation)
         # threads of BLAS would take longer to wait for each other than such small matrices take
         with watched(self.verbose, "fitting") as progress, threadpool_limits(1, "blas"):
-            self._describe(fit_linear(self, table, systems, problem, seed, progress))
+            self._describe(fit_linear(self, table, systems, problem, progress))
         self.intercept_ = float(self.intercept_)
         return self

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 # Of a progress bar: looking for curves and products, the fit of straight lines, and the fit with curves and products.
 STAGES = (30, 30, 40)
-NO_RUNS = 0  # the seed of runs of SGD, which are not made
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -38,7 +37,7 @@ class CurveSettings(TermSettings):
     """How invariant columns with curves and products are searched for; `HeteroSplineRegressor` explains the fields."""
 
     pooling: float | Literal["auto"] = "auto"
-    search: Literal["exponents", "elimination", "dynamics"] = "elimination"
+    search: Literal["exponents", "elimination"] = "elimination"
     tolerance: float = 0.0
     level: Literal["common", "environment"] = "common"
     verbose: int | Progress = 0
@@ -91,11 +90,11 @@ def fit_expanded(
     )
     screening(1, 1)
     model = HeteroRegressor(**_shared(settings), level=settings.level, groups=groups, verbose=straight)
-    lines = _varied(model._fit_sums(columns._replace(names=None), NO_RUNS))
+    lines = _varied(model._fit_sums(columns._replace(names=None)))
     if expansion.has_terms:
         model.set_params(groups=_labelled(expansion.groups_, groups), verbose=expanded)
         sums = rows.sums(partial(sum_rows, expand=expansion.transform, sampled=0))
-        model._fit_sums(sums, NO_RUNS)
+        model._fit_sums(sums)
     return _described(expansion, model, columns.features, lines, scale.constant, groups), columns, sums
 
 
@@ -245,7 +244,6 @@ class HeteroSplineRegressor(CurveSettings, RegressorMixin, BaseEstimator):
     """
 
     groups: Sequence[Any] | None = None
-    has_runs_: ClassVar[bool] = False  # of SGD, to be drawn
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> "HeteroSplineRegressor":
         """Fit to a table.

@@ -7,7 +7,6 @@ from .bands import save as save
 from .bands import style as style
 from .curves import draw_curves as draw_curves
 from .features import draw_held_out as draw_held_out
-from .features import draw_survival as draw_survival
 from .forest import draw_forest as draw_forest
 from .planes import draw_plane as draw_plane
 from .signals import draw_signals as draw_signals

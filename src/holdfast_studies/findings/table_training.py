@@ -140,7 +140,7 @@ def run_linear(rows: TableRows) -> np.ndarray:
     inputs, tested = rows.inputs.double().numpy(), rows.test_inputs.double().numpy()
     models = (
         LogisticRegression(max_iter=1000).fit(inputs, rows.labels),
-        HeteroClassifier(random_state=0).fit(inputs, rows.labels, environments=rows.environments),
+        HeteroClassifier().fit(inputs, rows.labels, environments=rows.environments),
     )
     return np.array([roc_auc_score(rows.test_labels, model.decision_function(tested)) for model in models])
 

@@ -55,29 +55,23 @@ def rows_with_intercept(inputs: np.ndarray, labels: np.ndarray, rows: Sequence[n
     ])  # fmt: skip
 
 
-def padded(
-    parts: Sequence[LogisticRows], environments: int | None = None, features: int | None = None, rows: int | None = None
-) -> LogisticRows:
+def padded(parts: Sequence[LogisticRows]) -> LogisticRows:
     """Environments stacked into arrays of single precision, with zeros wherever they are shorter.
 
     Args:
         parts: one for each environment.
-        environments: in the stack; None: as many as there are parts.
-        features: in the stack; None: as many as the parts have.
-        rows: in the stack; None: as many as the longest part has.
 
     Example:
         >>> parts = [LogisticRows(np.ones((3, n)), np.ones(n), np.ones(n)) for n in (2, 4)]
         >>> padded(parts).columns.shape, padded(parts).weights.sum(1).tolist()
         ((2, 3, 4), [2.0, 4.0])
     """
-    longest = rows or max(len(part.labels) for part in parts)
-    count, width = environments or len(parts), features or len(parts[0].columns)
-    columns = np.zeros((count, width, longest), np.float32)
-    labels, weights = np.zeros((2, count, longest), np.float32)
+    longest = max(len(part.labels) for part in parts)
+    columns = np.zeros((len(parts), len(parts[0].columns), longest), np.float32)
+    labels, weights = np.zeros((2, len(parts), longest), np.float32)
     for number, part in enumerate(parts):
         own = slice(0, len(part.labels))
-        columns[number, : len(part.columns), own] = part.columns
+        columns[number, :, own] = part.columns
         labels[number, own], weights[number, own] = part.labels, part.weights
     return LogisticRows(columns, labels, weights)
 

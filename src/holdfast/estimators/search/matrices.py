@@ -22,11 +22,10 @@ from holdfast.algorithms.losses.squared import SecondMoments
 from holdfast.core.linear_algebra import pack_symmetric, symmetric_size, unpack_symmetric
 from holdfast.core.meta_analysis import random_effects
 from holdfast.core.moments import StandardizedMoments
-from holdfast.core.run import Run
+from holdfast.core.run import Run, run
 from holdfast.estimators.advice import advise_matrix
 from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.coordinates import rotated
-from holdfast.estimators.search.dynamics import INIT_SCALE, SURVIVED, Program, WashSettings, wash
 from holdfast.estimators.search.evidence import (
     Evidence,
     equality,
@@ -34,14 +33,27 @@ from holdfast.estimators.search.evidence import (
     information_criterion,
     squared_evidence,
 )
-from holdfast.estimators.search.washout import LARGEST_CHANGE, LARGEST_STEP
 from holdfast.theory.effects import effect_exponents, washing_strength
 
-STEPS = 1500
+# The start is small, so that what does not grow counts for nothing, but not so small that growing takes most of a run.
+INIT_SCALE = 0.03
+# A direction survived if it ended at ten times the square of its start, 0.9 % of a standard deviation.
+SURVIVED = 10 * INIT_SCALE**2
+LARGEST_STEP = 0.05
+# The largest change of a factor in a step: beyond it log(1 - x) is no longer near -x - x^2/2 and factors hit the clip.
+LARGEST_CHANGE = 0.7
+STEPS, RECORDS = 1500, 40
 STRENGTHS, SCAN_RUNS = 5, 2
-SLAB = 2  # runs in a compiled program
+SLAB = 2  # runs in a compiled program; whole slabs are run, so that any number of runs is the same program
 # Ranks beyond this are not low, and their number of entries grows with the square.
 LARGEST_RANK = 8
+
+
+class WashSettings(NamedTuple):
+    """The numbers that decide what is washed out: eta and k of `holdfast.algorithms.amplification`."""
+
+    step_size: float
+    amplification: float
 
 
 class MatrixFit(NamedTuple):
@@ -159,8 +171,16 @@ def _wash(
         "weights": known.weights.astype(np.float32),
         "shape": np.zeros(dimension, np.float32),
     }
-    program = Program(_matrix_run, shared, dimension, len(known.counts), STEPS, SLAB)
-    return [paths.final for paths in wash(program, candidates, 0.0, n_runs, seed)]
+    count = len(candidates) * n_runs
+    rows = np.minimum(np.arange(-(-count // SLAB) * SLAB), count - 1) // n_runs
+    parameters = {
+        name: np.array([getattr(each, name) for each in candidates], np.float32)[rows] for name in WashSettings._fields
+    }
+    seeds = np.random.default_rng(seed).integers(0, 2**32, len(rows), dtype=np.uint32)
+    records = run(_matrix_run, shared, parameters, seeds, steps=STEPS, every=STEPS // RECORDS, slab=SLAB)
+    # where runs end: medians over the last quarter of the records
+    ends = np.median(records.values["fitted"][:count, -RECORDS // 4 :].astype(float), axis=1)
+    return np.split(ends, len(candidates))
 
 
 def _matrix_run(shared: Any, parameters: Any) -> Run:

@@ -8,7 +8,7 @@ amplification grows, so the search starts from nothing, from everything, and fro
 at the start and at the pooled fit, for gradients and for effects.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +52,6 @@ def select(
     evidence: Evidence,
     groups: Groups,
     significance: float,
-    starts: Iterable[np.ndarray] | None = None,
     *,
     eliminate: bool = False,
     progress: Progress | None = None,
@@ -63,17 +62,15 @@ def select(
         evidence: the table.
         groups: features that are selected together.
         significance: level of the tests.
-        starts: (groups,), masks where the search starts besides nothing and everything; None: `ranked_sets`.
         eliminate: also start from the sets of `FeatureSetSearch.eliminated`.
         progress: called with (starts done, starts in all), an elimination counted as so many as there are groups.
     """
     search = FeatureSetSearch(evidence, groups, significance)
-    extremes = [np.zeros(groups.count, bool), np.ones(groups.count, bool)]
-    given = [*extremes, *(ranked_sets(evidence, groups) if starts is None else starts)]
-    settling, eliminating = stages(progress, [len(given), groups.count * eliminate])
-    for number, members in enumerate(given, 1):
+    starts = [np.zeros(groups.count, bool), np.ones(groups.count, bool), *ranked_sets(evidence, groups)]
+    settling, eliminating = stages(progress, [len(starts), groups.count * eliminate])
+    for number, members in enumerate(starts, 1):
         search.settle(members)
-        settling(number, len(given))
+        settling(number, len(starts))
     for members in search.eliminated() if eliminate else ():
         search.settle(members)
         # a step takes a look at each member, so that the first steps are the longest

@@ -11,7 +11,7 @@ from holdfast_studies.comparison.methods.base import ComparedMethod, FittedMetho
 
 def _fit(settings: dict[str, Any], data: Dataset, seed: int) -> FittedMethod:
     kind = HeteroRegressor if data.kind == "regression" else HeteroClassifier
-    estimator = kind(**settings, random_state=seed)
+    estimator = kind(**settings)
     fitted = fitted_estimator(estimator, data.train)
     return fitted._replace(choice=f"pooling={estimator.pooling_:.2f}")
 

@@ -88,7 +88,7 @@ def _table(arguments: AdviseArguments) -> None:
     if arguments.target is None:
         raise ValueError(f"target must name the column to predict of the table {arguments.data!r}, got none")
     _refuse({name: each for name, each in _of_measurements(arguments).items() if name != "tolerance"}, "for a table")
-    settings = arguments.fitting.settings | {"tolerance": arguments.tolerance or 0.0}
+    settings = vars(arguments.fitting) | {"tolerance": arguments.tolerance or 0.0}
     table = ((arguments.data, *arguments.more), arguments.target, arguments.environment, arguments.reading)
     with progress("fitting") as report:
         model, _ = fit_table(*table, progress=report, **settings)

@@ -29,17 +29,6 @@ class FittingOptions:
     features in each class; auto: what explains more in environments that are held out."""
     rotation: bool = False
     """Look for coordinates first: the columns may be mixtures of what is invariant and what is not."""
-    seed: int = 0
-    """Seed of the random orders of environments."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed must be a whole number from 0 to {2**32 - 1}, got {self.seed}")
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """As `fit_table` takes them."""
-        return {"random_state" if name == "seed" else name: value for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -78,7 +67,7 @@ class FitArguments:
     """Hold out each environment in turn, and print the error on it next to that of a pooled fit; needs the table in
     memory."""
     plots: Path | None = None
-    """Folder for figures: effects, survival in runs of SGD if effects are compared, and with --held-out errors."""
+    """Folder for figures: effects, and with --held-out errors."""
     schema: str | None = None
     """A model of `holdfast fit`, by its path or address, whose columns, categories and imputed values are those of
     this table, which is then read only once."""
@@ -116,7 +105,7 @@ def execute(arguments: FitArguments) -> int:
     if arguments.held_out and (arguments.dask or arguments.schema):
         raise ValueError("held_out must be left out with --dask and --schema, since it needs the table in one memory")
     table = ((arguments.data, *arguments.more), arguments.target, arguments.environment, arguments.reading)
-    settings: dict[str, Any] = arguments.fitting.settings | {"tolerance": arguments.tolerance}
+    settings: dict[str, Any] = vars(arguments.fitting) | {"tolerance": arguments.tolerance}
     with progress("fitting") as report:
         model, estimator = fit_table(*table, schema=arguments.schema, dask=arguments.dask, progress=report, **settings)
     if printed:

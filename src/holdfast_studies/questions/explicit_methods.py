@@ -61,7 +61,7 @@ PENALTIES = {
     POOLED: (0.0,),
     HETERO: (0.0,),
     IRM: (0.1, 0.3, 1.0, 3.0, 10.0, 30.0),
-    VREX: (0.01, 0.1, 1.0),
+    VREX: (0.01, 1.0),  # with 0.1 it swings for ever, and rounding decides where the last step finds it
     DRO: (0.001, 0.01, 0.1),
     MASK: (0.0,),
     FISH: (0.25, 0.5, 1.0),

@@ -19,8 +19,7 @@ def extrapolated_risk(risks: Arrays, penalty: Arrays) -> Arrays:
         >>> float(extrapolated_risk(jnp.array([1.0, 3.0]), 10.0))
         12.0
     """
-    mean = risks.mean(-1)
-    return mean + penalty * ((risks - mean[..., None]) ** 2).mean(-1)
+    return risks.mean(-1) + penalty * ((risks - risks.mean(-1)[..., None]) ** 2).mean(-1)
 
 
 @dataclass(frozen=True)

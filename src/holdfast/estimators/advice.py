@@ -78,11 +78,11 @@ class TableFindings(NamedTuple):
         explained: share of the response that the selected features explain.
         explained_by_all: that all features explain.
         explained_by_fit: that the prediction explains, which is between them.
-        of_class: of more than two classes, the class that the row of each feature is about.
         groups: for each feature, the label of those that are judged together; empty if each is judged by itself.
         levels: (environments,), mean errors, in standard deviations of the response.
         equality: probability of a variation as large as that of the selected features, if they do not vary.
         pooled_equality: that of all features.
+        of_class: of more than two classes, the class that the row of each feature is about.
     """
 
     table: TableDescription
@@ -93,11 +93,11 @@ class TableFindings(NamedTuple):
     explained: float
     explained_by_all: float
     explained_by_fit: float
-    of_class: tuple = ()
     groups: Sequence[Any] = ()
     levels: Sequence[float] | np.ndarray = ()
     equality: float = 1.0
     pooled_equality: float = 1.0
+    of_class: tuple = ()
 
     @property
     def stability(self) -> pd.DataFrame:

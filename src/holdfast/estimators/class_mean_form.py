@@ -125,9 +125,8 @@ def fit_class_means(
     by_all = max(explained_by_all, explained_by(statistics, everything), explained)
     of_class = tuple(moments.classes[number] for number in widest) if classes > 2 else ()
     shares = (explained, by_all, explained_by(statistics, scores))
-    findings = TableFindings(
-        table, tables, chosen, pooling == "auto", counts, *shares, of_class, pooled_equality=equality
-    )
+    facts = (table, tables, chosen, pooling == "auto", counts, *shares)
+    findings = TableFindings(*facts, pooled_equality=equality, of_class=of_class)
     fit = linear_fit(findings, _log_odds(strict), _log_odds(everything), system)
     advice = [*fit.advice, *_about_shares(statistics.counts, moments.classes)]
     if environments > 1 and class_differences(statistics).rank < classes - 1:

@@ -108,7 +108,6 @@ def _described(
         explained_share(evidence, strict),
         explained_share(evidence, pooled),
         explained_share(evidence, blended),
-        (),
         () if settings.groups is None else list(settings.groups),
         evidence.slopes(strict).intercept / table.loss_scale,
         selection.test.significance,

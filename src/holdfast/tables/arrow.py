@@ -38,9 +38,7 @@ def arrow_sizes(path: DataFile) -> list[int]:
         [3, 2]
     """
     with _opened(path) as file:
-        if _is_parquet(path):
-            return [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
-        return [file.get_batch(number).num_rows for number in range(file.num_record_batches)]
+        return _sizes(file, path)
 
 
 def arrow_chunks(
@@ -58,18 +56,24 @@ def arrow_chunks(
         groups: the first row group (of parquet) or record batch (of feather), and the one after the last; None: all.
     """
     with _opened(path, columns) as file:
+        sizes = _sizes(file, path)
+        first, end = groups or (0, len(sizes))
+        total, numbers = sum(sizes[first:end]), list(range(first, end))
         if _is_parquet(path):
-            numbers = list(range(*(groups or (0, file.metadata.num_row_groups))))
-            total = sum(file.metadata.row_group(number).num_rows for number in numbers)
             batches = file.iter_batches(rows, numbers, columns=list(columns))
         else:
-            numbers = list(range(*(groups or (0, file.num_record_batches))))
-            total = sum(file.get_batch(number).num_rows for number in numbers)  # mapped into memory, not read
             batches = _slices(file, numbers, rows)
         done = 0
         for batch in batches:
             done += batch.num_rows
             yield {name: plain_column(batch.column(name), name in text) for name in columns}, done / max(total, 1)
+
+
+def _sizes(file: Any, path: DataFile) -> list[int]:
+    if _is_parquet(path):
+        return [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
+    # mapped into memory, not read
+    return [file.get_batch(number).num_rows for number in range(file.num_record_batches)]
 
 
 def _slices(file: Any, numbers: Sequence[int], rows: int) -> Iterator[Any]:

@@ -52,17 +52,13 @@ class RowEncoding(NamedTuple):
     columns: tuple[Column, ...]
     decimal: str
 
-    def labelled(self, chunk: pd.DataFrame) -> EncodedRows:
-        """The rows of a chunk that have a target and an environment, with their cells."""
-        return self._labelled(chunk)[0]
-
     def complete(self, chunk: pd.DataFrame, *, encoded: bool = True) -> EncodedRows:
         """The rows of a chunk without missing values, with their features or, not encoded, with their cells."""
         return self.examined(chunk, encoded=encoded)[0]
 
     def examined(self, chunk: pd.DataFrame, *, encoded: bool = True) -> tuple[EncodedRows, CellFaults]:
         """The same, and why the other rows cannot be used: features of those that have a target and an environment."""
-        rows, faults = self._labelled(chunk)
+        rows, faults = self.labelled(chunk)
         coded, found = encoded_columns(rows.cells, self.columns, self.decimal)
         faults = faults.merge(found)
         whole = np.ones(len(rows.cells), bool)
@@ -72,7 +68,8 @@ class RowEncoding(NamedTuple):
         cells = features_frame(coded, rows.cells, self.columns) if encoded else rows.cells[names]
         return EncodedRows(cells, rows.values, rows.labels).where(whole), faults
 
-    def _labelled(self, chunk: pd.DataFrame) -> tuple[EncodedRows, CellFaults]:
+    def labelled(self, chunk: pd.DataFrame) -> tuple[EncodedRows, CellFaults]:
+        """The rows of a chunk that have a target and an environment, with their cells, and what the others lack."""
         values = chunk[self.target]
         if self.target_numeric:
             values = pd.Series(as_numbers(values, self.decimal), chunk.index, name=self.target, copy=False)

@@ -137,7 +137,7 @@ def refilled(columns: Sequence[Column], rows: pd.DataFrame, decimal: str) -> lis
 def _collected(
     chunk: pd.DataFrame, encoding: RowEncoding, columns: Sequence[Column], binned: Sequence[str]
 ) -> _Statistics:
-    cells, decimal = encoding.labelled(chunk).cells if columns else chunk, encoding.decimal
+    cells, decimal = encoding.labelled(chunk)[0].cells if columns else chunk, encoding.decimal
     numbers = _numbers(cells, columns, decimal)
     missing = np.isnan(numbers)
     counts = Counter({column.name: int(count) for column, count in zip(columns, missing.sum(0), strict=True)})

@@ -89,3 +89,15 @@ def test_cells_of_different_forms_are_refused_by_name(tmp_path):
         assert run_sweep(few, tmp_path / "other").computed == 1
     with pytest.raises(ValueError, match=r"got float64 \(row_1 = 3\) after float64 \(row_1 = 2\)"):
         run_sweep(chosen, tmp_path / "other")
+
+
+def test_a_damaged_request_is_written_again_and_no_cell_is_lost(tmp_path):
+    grid = specify(Settings(dimension=4, steps=5), {"heterogeneity": [1.0, 2.0]}, seeds=2)
+    run_sweep(grid, tmp_path)
+    whole = open_sweep(tmp_path)
+    (tmp_path / "cells/request").write_bytes(b"damaged")
+    with pytest.raises(ValueError, match="cells/request must say what is requested: repeat the command of the sweep"):
+        sweep_status(tmp_path)
+    outcome = run_sweep(grid, tmp_path)
+    assert outcome.computed == 0
+    xr.testing.assert_identical(open_sweep(tmp_path), whole)

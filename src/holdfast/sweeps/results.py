@@ -112,6 +112,9 @@ def requested_cells(folder: str | Path) -> tuple[Store[CellResult], SweepCells]:
     cells = read_request(store)
     if cells is not None:
         return store, cells
+    if store.finished():
+        file = f"{store.folder}/{REQUEST}"
+        raise ValueError(f"{file} must say what is requested: repeat the command of the sweep, got {given!r}")
     if files_at(path).read("zarr.json") is not None:
         raise ValueError(f"{without_cells(path)}, got {given!r}")
     require(is_address(path) or Path(folder).exists(), "the folder of the sweep must exist", repr(given))

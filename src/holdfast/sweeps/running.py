@@ -183,7 +183,7 @@ def planned(sweep: Sweep, out: str | Path, *, overwrite: bool = False) -> tuple[
     program.load()
     code, store, path = program.code(), store_at(out), results_path(out)
     before, runs = read_request(store), runs_of_a_cell(sweep, code.platform)
-    if before is None and not overwrite and _is_taken(path):
+    if before is None and not overwrite and _is_taken(path) and not store.finished():  # or the request is damaged
         raise ConflictError(f"{without_cells(path)}; choose another folder, got {path!r}")
     if before is not None:
         if not overwrite:

@@ -118,8 +118,9 @@ class Passes:
         if self._kept is not None:
             before, read, kept = self._kept
             if before is table and read.covers(columns):
+                unused = {*read.names} - {*columns.names}
                 for chunk, report in zip(kept, stages(progress, [1] * len(kept)), strict=True):
-                    yield chunk[[name for name in chunk.columns if name in columns.names]]
+                    yield chunk.drop(columns=list(unused)) if unused else chunk
                     report(1, 1)
                 return
         chunks: list[pd.DataFrame] = []

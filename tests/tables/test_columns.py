@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.estimators import fit_table
 from holdfast.tables import ReadingOptions, TableModel, predict_table
-from holdfast.tables.columns import COLUMN_TYPES, Column, ScalarType, encode_column
+from holdfast.tables.columns import COLUMN_TYPES, Column, ScalarType, check_kind, encode_column
 
 
 def shares(cells, decimal):
@@ -75,3 +75,9 @@ def test_features_of_a_category_are_compared_with_the_first():
     np.testing.assert_array_equal(encoded.values[:, 0], [1, 0, np.nan, np.nan])
     assert encoded.missing.tolist() == [False, False, True, False]
     assert encoded.unknown.tolist() == [False, False, False, True]
+
+
+def test_infinite_numbers_are_numbers_in_predictions_too():
+    cells, column = pd.Series(["inf", "-inf", "1e400", "1.5"]), Column("light")
+    check_kind(cells, column, ".", "new.csv")
+    assert encode_column(cells, column).missing.tolist() == [True, True, True, False]

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from holdfast.tables import ReadingOptions, open_table
+from holdfast.tables.arrow import plain_column
 from holdfast.tables.survey import survey
 from holdfast.tables.values import as_numbers
 
@@ -231,3 +232,10 @@ def test_what_cannot_be_read_is_refused_with_the_name_of_the_file(tmp_path, name
 def test_separators_at_the_end_of_lines_are_no_column(tmp_path):
     (tmp_path / "plants.csv").write_text("light,soil\n1,clay,\n2,sand,\n")
     assert _read(tmp_path / "plants.csv").to_dict("list") == {"light": [1, 2], "soil": ["clay", "sand"]}
+
+
+def test_codes_without_a_text_are_refused():
+    """A damaged file may have them."""
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 5], pa.int32()), pa.array(["clay"]), safe=False)
+    with pytest.raises(pa.ArrowInvalid, match="out of bounds"):
+        plain_column(column)

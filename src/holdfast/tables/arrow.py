@@ -156,7 +156,7 @@ def _coded(column: Any) -> pd.Series:
     import pyarrow
 
     is_coded = pyarrow.types.is_dictionary(column.type)
-    (column.dictionary if is_coded else column).validate(full=True)  # or bytes that are no text are noticed later
+    column.validate(full=True)  # or bytes that are no text, and codes without one, are noticed later or never
     if is_coded and (len(column.dictionary) > len(column) or column.dictionary.null_count):
         column, is_coded = column.dictionary_decode(), False
     coded = column if is_coded else column.dictionary_encode()

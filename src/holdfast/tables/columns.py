@@ -185,7 +185,7 @@ class ScalarType:
 
     def is_other(self, cells: pd.Series, column: Column, decimal: str) -> np.ndarray | None:
         """(cells,), which of them show that a column is of another kind; None if it may be of this one."""
-        other = np.isnan(self.numbers(cells, column, decimal))
+        other = np.isnan(self.recognise(cells, decimal))
         return None if 1 - other.mean() >= LEAST_OF_ITS_KIND else other
 
 

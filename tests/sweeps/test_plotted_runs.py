@@ -134,7 +134,7 @@ def test_points_of_a_short_list_are_labelled_by_the_settings_in_which_they_diffe
     assert axes.get_xlabel() == "point"
     figure = plot_sweep(design_of_points(12).assign_coords(rate=("point", np.arange(12) / 7e5)), "point")
     figure.savefig(io.BytesIO(), dpi=figure.dpi)  # which decides the layout
-    assert {label.get_rotation() for label in figure.axes[0].get_xticklabels()} == {40.0}
+    assert {label.get_rotation() for label in figure.axes[0].get_xticklabels()} == {90.0}
 
 
 def test_each_combination_of_further_axes_is_a_line_of_its_own_colour():

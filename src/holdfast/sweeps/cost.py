@@ -14,7 +14,7 @@ from holdfast.core.validation import require
 from holdfast.core.worker import working
 from holdfast.sweeps.cells import SweepCells, runs_of_a_cell
 from holdfast.sweeps.programs import program_of
-from holdfast.sweeps.recording import checked, reduced, values_of_a_record
+from holdfast.sweeps.recording import QUANTILES, checked, merges_seeds, reduced
 from holdfast.sweeps.specification import Sweep
 from holdfast.sweeps.store.store import Store
 
@@ -185,7 +185,7 @@ def checked_size(sweep: Sweep) -> int | None:
         return None
     steps, every = (settings[name] for name in program.timing)
     records = 1 if sweep.record == "final" else math.ceil(steps / every) + 1
-    runs, values = values_of_a_record(sweep.record, sweep.seeds)
+    runs, values = (1, len(QUANTILES)) if merges_seeds(sweep.record) else (sweep.seeds, 1)
     bytes_of_a_step = Named(program.record_bytes, "").load()(settings)
     size = sweep.points * runs * (values * records * bytes_of_a_step + BYTES_OF_A_RUN)
     require(

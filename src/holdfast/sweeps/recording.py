@@ -35,16 +35,6 @@ def merges_seeds(record: str | None) -> bool:
     return record == "quantiles"
 
 
-def values_of_a_record(record: RecordName, seeds: int) -> tuple[int, int]:
-    """How many runs of a point count on their own, and the values that each has of a quantity at a step.
-
-    Example:
-        >>> values_of_a_record("final", seeds=100), values_of_a_record("quantiles", seeds=100)
-        ((100, 1), (1, 7))
-    """
-    return (1, len(QUANTILES)) if merges_seeds(record) else (seeds, 1)
-
-
 def checked(found: Any, seeds: int, axes: Collection[str] = ()) -> CellResult:
     """What a program returned as `CellResult`, or an error that says what is wrong with it.
 

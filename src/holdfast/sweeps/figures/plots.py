@@ -2,13 +2,13 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.axis import Axis
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize, to_hex
 from matplotlib.figure import Figure
@@ -23,7 +23,7 @@ from holdfast.sweeps.figures.summary import FEW, NONE_LEFT, OVER, OverName, Swee
 # More lines, bands or panels than these hide each other, or are too small.
 MOST_LINES, MOST_BANDS, MOST_PANELS, PANELS_ABREAST = 16, 4, 6, 3
 # The points of a list are named by their settings if they are few; of more names than this, some have no tick. Names
-# with more characters in all are slanted.
+# with more characters in all stand upright.
 MOST_NAMES, MOST_CHARACTERS = 12, 60
 # Values that span more than this factor are drawn on a logarithmic scale. So are those of an axis whose ratios are more
 # even than their differences, by the second factor.
@@ -124,7 +124,7 @@ def _draw_lines(found: SweepSummary, scale: ScaleName | None) -> Figure:
             height, crossed = np.full(len(gone), 1.02 + 0.03 * crossed), crossed + 1
             above = axes.get_xaxis_transform()
             axes.plot(gone["at"], height, color=colour, transform=above, clip_on=False, **MARKS[NONE_LEFT])
-    _label(axes.xaxis, found, x, table, named=not is_number)
+    _label(axes, "x", found, x, table, named=not is_number)
     axes.set(ylabel=found.label, yscale="log" if is_log else "linear")
     if found.is_share and not is_log:
         axes.set_ylim(-0.03, 1.03)  # lines at the ends are whole
@@ -160,8 +160,8 @@ def _draw_map(found: SweepSummary, y: str, scale: ScaleName | None) -> Figure:
         for mark, look in MARKS.items():
             if part[mark].any():
                 axes.plot(part["across"][part[mark]], part["up"][part[mark]], color="0.2", **look)
-        for name, axis in ((x, axes.xaxis), (y, axes.yaxis)):
-            _label(axis, found, name, table, named=named[name])
+        _label(axes, "x", found, x, table, named=named[x])
+        _label(axes, "y", found, y, table, named=named[y])
         titles = (f"{name.replace('_', ' ')} {value_text(value)}" for name, value in zip(further, values, strict=True))
         axes.set_title(", ".join(titles))
         axes.tick_params(labelbottom=True, labelleft=True)
@@ -209,19 +209,21 @@ def _beside(texts: pd.Series) -> pd.Series:
     return pd.factorize(texts)[0] + SPREAD * ((rank + 0.5) / size - 0.5)
 
 
-def _label(axis: Axis, found: SweepSummary, name: str, table: pd.DataFrame, *, named: bool) -> None:
+def _label(
+    axes: Axes, which: Literal["x", "y"], found: SweepSummary, name: str, table: pd.DataFrame, *, named: bool
+) -> None:
     """Label an axis: names at whole numbers, or a scale, logarithmic for such a range or for geometric values."""
+    axis, values = {"x": axes.xaxis, "y": axes.yaxis}[which], table[name].unique()
     axis.set_label_text(table.attrs.get(name, name).replace("_", " "))
-    values = table[name].unique()
     if named:
         every = -(-len(values) // MOST_NAMES)
         names = list(map(value_text, values[::every]))
-        is_crowded = axis.axis_name == "x" and sum(map(len, names)) > MOST_CHARACTERS
-        slant = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if is_crowded else {}
-        axis.set_ticks(range(0, len(values), every), names, **slant)
-        axis.axes.set(**{f"{axis.axis_name}lim": (-0.5, len(values) - 0.5)})
+        axis.set_ticks(range(0, len(values), every), names)
+        if which == "x" and sum(map(len, names)) > MOST_CHARACTERS:
+            axis.set_tick_params(rotation=90)
+        axes.set(**{f"{which}lim": (-0.5, len(values) - 0.5)})
     elif found.scales.get(name) == "log" or (name not in found.scales and _is_geometric(values)):
-        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+        axes.set(**{f"{which}scale": "log"})
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if values.max() < 300 * values.min() else (1.0,)))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(lambda value, _: value_text(value))

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from holdfast.core.validation import require
-from holdfast.plots.bands import style
+from holdfast.plots.bands import panel_grid, style
 from holdfast.sweeps.designs import POINT, SCALES, ScaleName
 from holdfast.sweeps.figures.summary import FEW, NONE_LEFT, OVER, OverName, SweepSummary, summarise_sweep, value_text
 
@@ -98,16 +98,16 @@ def _draw_lines(found: SweepSummary, scale: ScaleName | None) -> Figure:
     table["at"] = table[x] if is_number else _beside(table[x])
     lines = _groups(table, further, MOST_LINES, f"x = {x!r} must leave at most {MOST_LINES} lines")
     has_bands = found.has_band and (len(lines) <= MOST_BANDS or not is_joined)
-    is_log = _is_log(found, scale, has_bands=has_bands)
+    is_log = _is_log(found, scale)
     band = f"{'band' if is_joined else 'bars'} {OVER[found.over]}"
     band += ", none where it would reach 0 or less" if is_log and (table["low"] <= 0).any() else ""
-    figure = _figure(6.4, 4.4, found, band if has_bands else f"no bands (more than {MOST_BANDS} lines)")
-    axes, crossed = figure.subplots(), 0
+    figure, (axes,) = panel_grid(1, 1, (6.4, 4.4), (0.0, 0.0))
+    _describe(figure, found, band if has_bands else f"no bands (more than {MOST_BANDS} lines)")
     colours = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
     if len(lines) > len(colours):
         colours = list(map(to_hex, matplotlib.colormaps["viridis"](np.linspace(0.0, 0.88, len(lines)))))
     # Each line is thinner than those before it, so that one below another can be seen.
-    widths = np.linspace(3.4, 1.4, len(lines) + 1)[1:]
+    widths, crossed = np.linspace(3.4, 1.4, len(lines) + 1)[1:], 0
     for (values, line), colour, width in zip(lines, colours, widths, strict=False):
         at, low, high = line["at"], line["low"].where((line["low"] > 0) | (not is_log)), line["high"]
         look = {"color": colour, "linewidth": width, "markersize": 2.5 + width}
@@ -144,13 +144,12 @@ def _draw_map(found: SweepSummary, y: str, scale: ScaleName | None) -> Figure:
     named = {name: is_grid or table[name].dtype.kind not in "iuf" for name in (x, y)}
     table["across"], table["up"] = (pd.factorize(table[name])[0] if named[name] else table[name] for name in (x, y))
     parts = _groups(table, further, MOST_PANELS, f"x = {x!r} and y = {y!r} must leave at most {MOST_PANELS} panels")
-    rows = -(-len(parts) // PANELS_ABREAST)
-    columns = -(-len(parts) // rows)  # four are two by two
-    figure = _figure(2.0 + 4.0 * columns, 0.6 + 3.8 * rows, found, "")
-    panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    abreast = -(-len(parts) // -(-len(parts) // PANELS_ABREAST))  # of four, two
+    figure, panels = panel_grid(len(parts), abreast, (4.0, 3.8), (2.0, 0.6))
+    _describe(figure, found, "")
     ends = (0.0, 1.0) if found.is_share and scale != "log" else (float(middle.min()), float(middle.max()))
-    norm = (LogNorm if _is_log(found, scale, has_bands=False) else Normalize)(*ends)
-    for (values, part), axes in zip(parts, panels.flat, strict=False):
+    norm = (LogNorm if _is_log(found, scale) else Normalize)(*ends)
+    for (values, part), axes in zip(parts, panels, strict=True):
         if is_grid:
             cells = part.pivot(index="up", columns="across", values="middle")
             axes.pcolormesh(cells.columns, cells.index, cells, norm=norm, rasterized=True)
@@ -164,11 +163,11 @@ def _draw_map(found: SweepSummary, y: str, scale: ScaleName | None) -> Figure:
         _label(axes, "y", found, y, table, named=named[y])
         titles = (f"{name.replace('_', ' ')} {value_text(value)}" for name, value in zip(further, values, strict=True))
         axes.set_title(", ".join(titles))
-        axes.tick_params(labelbottom=True, labelleft=True)
-    for axes in panels.flat[len(parts) :]:
-        axes.set_visible(False)
+    for axes in panels[1:]:
+        axes.sharex(panels[0])
+        axes.sharey(panels[0])
     label = found.label if found.is_share else f"{found.over} of {found.label}"
-    figure.colorbar(ScalarMappable(norm), ax=panels.ravel().tolist(), pad=0.02, label=label)
+    figure.colorbar(ScalarMappable(norm), ax=panels, pad=0.02, label=label)
     return figure
 
 
@@ -239,24 +238,23 @@ def _is_geometric(values: np.ndarray) -> bool:
     return bool(EVEN * ratios.max() / ratios.min() < differences.max() / differences.min())
 
 
-def _is_log(found: SweepSummary, scale: ScaleName | None, *, has_bands: bool) -> bool:
+def _is_log(found: SweepSummary, scale: ScaleName | None) -> bool:
     """Whether the quantity has a logarithmic scale; bands of means that reach below zero need a linear one."""
     least, most = float(found.band.middle.min()), float(found.band.middle.max())
     if scale == "log":
         require(least > 0, "scale must be linear for numbers that are not positive", f"log, and {least:g}")
     if scale is not None or found.is_share:
         return scale == "log"
-    return most > WIDE * least > 0 and not (found.over == "mean" and has_bands and bool(found.band.low.min() <= 0))
+    return most > WIDE * least > 0 and not (found.over == "mean" and found.has_band and bool(found.band.low.min() <= 0))
 
 
-def _figure(width: float, height: float, found: SweepSummary, how: str) -> Figure:
-    """A figure with the title of a summary, which says how the band is drawn, and a legend of the marks that occur."""
+def _describe(figure: Figure, found: SweepSummary, how: str) -> None:
+    """The title of a summary, which says how the band is drawn, and a legend of the marks that occur."""
     heading, *notes = found.title.splitlines()
     title = [f"{heading}, {how}" if how and found.has_band else heading, *notes]
-    figure = Figure(figsize=(width, height))
-    figure.suptitle("\n".join(textwrap.fill(line, int(14 * width)) for line in title), x=0.01, ha="left", fontsize=9)
+    lines = [textwrap.fill(line, int(14 * figure.get_figwidth())) for line in title]
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9)
     marks = [mark for mark, where in found.marks.items() if where.any()]
     if marks:
         handles = [Line2D([], [], color="0.2", label=mark, **MARKS[mark]) for mark in marks]
         figure.legend(handles=handles, loc="outside lower left", ncols=len(handles))
-    return figure

@@ -143,9 +143,8 @@ def _quantiles(recorded: CellResult) -> CellResult:
         require(array.dtype.kind in "biuf", f"{name!r} must be numbers to have quantiles", f"type {array.dtype}")
         numbers = array.astype(np.result_type(array.dtype, np.float32))
         if gone is not None and STEP in over:
-            axis = 1 + over.index(STEP)
-            shape = [len(numbers) if k == 0 else numbers.shape[k] if k == axis else 1 for k in range(numbers.ndim)]
-            numbers = np.where(gone.reshape(shape), np.nan, numbers)
+            others = [axis for axis, name in enumerate(over, 1) if name != STEP]
+            numbers = np.where(np.expand_dims(gone, others), np.nan, numbers)
         found = _over_seeds(numbers)
         values[name], dimensions[name] = found.astype(numbers.dtype)[None], (QUANTILE, *over)
     meanings = {"diverged": "share of the runs that have diverged", **recorded.meanings}

@@ -201,12 +201,11 @@ def _parts(cells: SweepCells, form: CellResult | None) -> Iterator[SweepCells]:
     """A result that is larger than memory should hold, in parts along its first axis."""
     sweep = cells.sweep
     size = 0 if form is None else sum(each.nbytes for each in form.values.values()) * len(cells)
-    number = min(-(-size // _PART), sweep.axes[0].size) if sweep.axes else 1
-    if number <= 1:
+    if size <= _PART or not sweep.axes:
         yield cells
         return
     first, *others = sweep.axes
-    rows = -(-first.size // number)
+    rows = max(1, first.size * _PART // size)
     for begin in range(0, first.size, rows):
         part = {name: values[begin : begin + rows] for name, values in first.coordinates.items()}
         yield replace(cells, sweep=replace(sweep, axes=(Axis(first.name, part), *others)))

@@ -23,16 +23,16 @@ from holdfast.sweeps.figures.summary import FEW, NONE_LEFT, OVER, OverName, Swee
 # More lines, bands or panels than these hide each other, or are too small.
 MOST_LINES, MOST_BANDS, MOST_PANELS, PANELS_ABREAST = 16, 4, 6, 3
 # The points of a list are named by their settings if they are few; of more names than this, some have no tick. Names
-# with more characters in all stand upright.
-MOST_NAMES, MOST_CHARACTERS = 12, 60
+# with more characters in all are written upwards.
+MOST_NAMES, MOST_CHARACTERS = 12, 45
 # Values that span more than this factor are drawn on a logarithmic scale. So are those of an axis whose ratios are more
 # even than their differences, by the second factor.
 WIDE, EVEN = 100.0, 1.2
 # Points at the same text share this part of the distance to the next text.
 SPREAD = 0.5
 MARKS: dict[str, dict[str, Any]] = {
-    FEW: {"marker": "o", "markerfacecolor": "white", "linestyle": "none", "markersize": 4},
-    NONE_LEFT: {"marker": "x", "linestyle": "none", "markersize": 4},
+    FEW: {"marker": "o", "markerfacecolor": "white", "linestyle": "none"},
+    NONE_LEFT: {"marker": "x", "linestyle": "none"},
 }
 """How points are marked from which few runs are left, or none."""
 
@@ -149,6 +149,7 @@ def _draw_map(found: SweepSummary, y: str, scale: ScaleName | None) -> Figure:
     _describe(figure, found, "")
     ends = (0.0, 1.0) if found.is_share and scale != "log" else (float(middle.min()), float(middle.max()))
     norm = (LogNorm if _is_log(found, scale) else Normalize)(*ends)
+    fitting = min(4.0, 90.0 / len(parts[0][1]) ** 0.5)  # marks fit into their cells
     for (values, part), axes in zip(parts, panels, strict=True):
         if is_grid:
             cells = part.pivot(index="up", columns="across", values="middle")
@@ -158,7 +159,7 @@ def _draw_map(found: SweepSummary, y: str, scale: ScaleName | None) -> Figure:
             axes.scatter(part["across"], part["up"], c=part["middle"], edgecolors="0.3", linewidths=0.3, norm=norm)
         for mark, look in MARKS.items():
             if part[mark].any():
-                axes.plot(part["across"][part[mark]], part["up"][part[mark]], color="0.2", **look)
+                axes.plot(part["across"][part[mark]], part["up"][part[mark]], color="0.2", **look, markersize=fitting)
         _label(axes, "x", found, x, table, named=named[x])
         _label(axes, "y", found, y, table, named=named[y])
         titles = (f"{name.replace('_', ' ')} {value_text(value)}" for name, value in zip(further, values, strict=True))

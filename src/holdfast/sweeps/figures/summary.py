@@ -221,9 +221,9 @@ def _notes(runs: xr.Dataset, name: str, seeds: int) -> list[str]:
 def _marks(runs: xr.Dataset, middle: xr.DataArray) -> dict[str, xr.DataArray]:
     """Where fewer than half of the runs are left, or none of those that are finished."""
     seeds = {*runs.dims} & {SEED_DIMENSION}
-    finished = 1.0 - (runs["failed"] + runs["unfinished"]).mean(seeds)
-    left = finished - (runs["left_out"] + runs["without_number"]).mean(seeds)
-    marks = {FEW: middle.notnull() & (left < 0.5), NONE_LEFT: middle.isnull() & (finished > 0)}
+    finished = 1.0 - runs["failed"] - runs["unfinished"]
+    left = finished - runs["left_out"] - runs["without_number"]
+    marks = {FEW: middle.notnull() & (left.mean(seeds) < 0.5), NONE_LEFT: middle.isnull() & (finished.mean(seeds) > 0)}
     return {mark: where.transpose(*middle.dims) for mark, where in marks.items()}
 
 

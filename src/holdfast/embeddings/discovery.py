@@ -71,7 +71,12 @@ class Discovery:
     @cached_property
     def attributes(self) -> np.ndarray:
         """(rows, attributes): the group of each score, two by the best cut, or four if it is continuous."""
-        return np.column_stack([np.zeros((len(self.scores), 0), int), *map(group_scores, self.scores.T)]).astype(int)
+        return self.groups()
+
+    def groups(self, count: int | None = None) -> np.ndarray:
+        """(rows, attributes): the group of each score; by default their number is chosen for each, see `attributes`."""
+        columns = [group_scores(column, count) for column in self.scores.T]
+        return np.array(columns, int).reshape(self.count, len(self.scores)).T
 
     @property
     def is_binary(self) -> tuple[bool, ...]:

@@ -164,16 +164,14 @@ def invariant_head_of(
     found = [compare_differences(everything.leading(count), level) for count in sorted({min(k, most) for k in wanted})]
     tried = [head_quality(each) for each in found]
     # a number with which less is found to vary would win by keeping the shortcut
-    most_found = max(each.varying for each in tried)
-    best = int(np.argmax([each.margin if each.varying == most_found else -np.inf for each in tried]))
-    chosen = found[best]
+    chosen, quality = max(zip(found, tried, strict=True), key=lambda pair: (pair[1].varying, pair[1].margin))
     fit = _number_head if continuous else _class_head
     coefficients, intercepts = fit(chosen)
     # from coordinates of the components to features
     coefficients = coefficients @ chosen.components.directions.T
     intercepts = intercepts - coefficients @ chosen.components.centre
     classes = () if continuous else moments.classes
-    return LinearHead(coefficients, intercepts, classes, chosen, tried[best], tuple(tried))
+    return LinearHead(coefficients, intercepts, classes, chosen, quality, tuple(tried))
 
 
 def _check_rows(moments: ClassMoments, continuous: bool) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset, default_collate, get_worker_info
 
-from holdfast.core.grouping import Grouping
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, SEED, require
 from holdfast.torch.batches import ORDERS, Visits, resumed_at, visits_per_cycle
 
@@ -71,12 +70,10 @@ class EnvironmentStreams(IterableDataset):
         SEED.check("seed", seed)
         self.streams, self.batch_size, self.batches_per_epoch = dict(streams), batch_size, batches_per_epoch
         self.environments = list(streams)
-        ones = np.ones(len(streams), int)
-        grouping = Grouping(np.arange(len(streams)), self.environments)
-        cycle = visits_per_cycle("uniform" if weights is None else weights, grouping, ones)
+        each_once = np.ones(len(streams), int)
+        cycle = visits_per_cycle("uniform" if weights is None else weights, self.environments, each_once)
         self.visits = dict(zip(self.environments, cycle.tolist(), strict=True))
         self._order = Visits(order, cycle, seed)
-        self._settings = order, seed
         self._collate = default_collate if collate is None else collate
         # Shared with workers that outlive an epoch, which have a copy of everything else.
         self._begin = torch.zeros((), dtype=torch.int64).share_memory_()
@@ -92,12 +89,11 @@ class EnvironmentStreams(IterableDataset):
         begin, end = self._window()
         epoch = begin // self.batches_per_epoch
         readers = {label: self._samples(label, epoch) for label in self.environments}
-        for code in self._order.window(epoch * self.batches_per_epoch, begin).tolist():
-            # Streams have no other way to get to the middle of an epoch.
-            next(islice(readers[self.environments[code]], self.batch_size, self.batch_size), None)
-        for step, code in enumerate(self._order.window(begin, end).tolist()):
+        first = epoch * self.batches_per_epoch
+        for step, code in enumerate(self._order.window(first, end).tolist(), first - begin):
+            # Streams have no other way to get to the middle of an epoch than to be read from its beginning.
             batch = list(islice(readers[self.environments[code]], self.batch_size))
-            if step % count == number:
+            if step >= 0 and step % count == number:
                 yield self._collate(batch)
         if worker is None:
             self._begin.fill_(end)
@@ -118,7 +114,8 @@ class EnvironmentStreams(IterableDataset):
 
     def _fingerprint(self) -> str:
         """Equal for streams of the same labels and settings, in any process."""
-        settings = self.visits, self._settings, self.batch_size, self.batches_per_epoch
+        order = self._order.order, self._order.seed
+        settings = self.visits, order, self.batch_size, self.batches_per_epoch
         return blake2b(repr(settings).encode(), digest_size=8).hexdigest()
 
     def visited(self) -> list[Any]:

@@ -207,13 +207,11 @@ def head_quality(variation: Variation) -> HeadQuality:
     statistics, found = variation.statistics, variation.found
     counts, size, rank = statistics.counts, len(variation.directions), variation.count
     weights = counts.sum(0) / counts.sum()
-    delta = class_differences(statistics).differences
-    # squared distances from the mean of the classes; four times that between two classes of equal shares is d^2
-    energy = 4 * weights @ (((delta - weights @ delta) @ found.directions) ** 2)
     # distances in units of an estimated covariance are too large, by this factor on average
     freedom = max(statistics.freedom, 1.0)
     precision = max(freedom - size - 1, 1.0) / freedom
-    energy = precision * energy
+    # squared distances from the mean of the classes; four times that between two classes of equal shares is d^2
+    energy = 4 * precision * variation.energy
     sines = np.clip((size - rank) / np.maximum(found.strengths[:rank] ** 2, 1e-300), 0.0, LARGEST_SINE)
     # what is seen along the estimated direction is cos^2 of what varies, and sin^2 of it stays in the head
     leak = float(energy[:rank] @ (sines / (1 - sines)))

@@ -176,8 +176,8 @@ class RowStream:
     @property
     def shortest(self) -> int:
         """Rows of the last batch of a pass."""
-        left = len(self.rows) - (self.batches - 1) * self.batch_size
-        return self.batch_size if self.replacement else min(left, self.batch_size)
+        whole = self.replacement or self.drop_last
+        return self.batch_size if whole else (len(self.rows) - 1) % self.batch_size + 1
 
     def batch(self, visit: int) -> np.ndarray:
         """The rows of a visit."""

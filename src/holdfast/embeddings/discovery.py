@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from holdfast.core.grouping import Grouping, group_rows
 from holdfast.core.validation import require
-from holdfast.embeddings.attributes import TWO_GROUPS, Cut, bimodal_rotation, group_scores, two_means
+from holdfast.embeddings.attributes import Cut, bimodal_rotation, group_scores, two_means
 from holdfast.embeddings.components import embedding_moments
 from holdfast.embeddings.explanation import explain
 from holdfast.embeddings.invariance import InvarianceTests, compare_invariance
@@ -81,7 +81,7 @@ class Discovery:
     @property
     def is_binary(self) -> tuple[bool, ...]:
         """Whether each score falls into two groups, more clearly than a uniform law."""
-        return tuple(cut.explained > TWO_GROUPS for cut in self.cuts)
+        return tuple(cut.is_binary for cut in self.cuts)
 
     @property
     def codes(self) -> np.ndarray:

@@ -17,7 +17,7 @@ ALGORITHMS = {
     "gradient-descent": Named("holdfast.completion.oracles:equal_weights", "all entries in every step"),
     "sde": Named("holdfast.completion.oracles:gaussian_weights", "the stochastic differential equation of SGD"),
 }
-"""What the gradient in a step sees of a problem: one entry (`ORDERED`), or all entries with random weights."""
+"""What a step sees of a problem: the gradient of one entry (`ORDERED`), or weights of all entries for its gradient."""
 
 ORDERED = ("sgd", "label-noise")
 """Algorithms whose steps see one entry, so that the entries have an order."""

@@ -11,7 +11,8 @@ import pandas as pd
 from holdfast.tables.options import listed
 from holdfast.tables.values import as_dates, as_numbers, as_text, coded_text, whole_numbers
 
-PERIODS = ("year", "quarter", "month", "week", "day")
+# Period of a date -> how it is written. The first week of a year is the one with its first Thursday, as in ISO 8601.
+PERIODS = {"year": "%Y", "quarter": "%Y-Q%q", "month": "%Y-%m", "week": "%G-W%V", "day": "%Y-%m-%d"}
 MOST_BINS = 100
 # Of bins that are not known yet: rows that have a number are told from those that have none.
 _NO_EDGES = np.zeros(1)
@@ -164,15 +165,12 @@ def _bin_labels(numbers: np.ndarray, name: str, edges: np.ndarray, like: pd.Seri
 
 def _period_labels(dates: np.ndarray, period: str, like: pd.Series) -> pd.Series:
     days, codes = np.unique(dates.astype("datetime64[D]"), return_inverse=True)
-    column: Any = pd.Series(days).dt
-    if period == "week":  # ISO 8601: the first week of a year is the one with its first Thursday
-        words = [f"{year}-W{week:02}" for year, week, _ in column.isocalendar().astype(object).to_numpy()]
-    elif period == "quarter":
-        words = [f"{year:.0f}-Q{quarter:.0f}" for year, quarter in zip(column.year, column.quarter, strict=True)]
-    else:
-        words = column.strftime({"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d"}[period]).tolist()
-    known = [None if missing else word for word, missing in zip(words, np.isnat(days), strict=True)]
-    return coded_text(codes, known, like)
+    column: Any = pd.Series(days)
+    if period == "quarter":
+        column = column.dt.to_period("D")  # quarters are a sign of pandas' periods only
+    written = column.dt.strftime(PERIODS[period])
+    words = [None if missing else word for word, missing in zip(written, np.isnat(days), strict=True)]
+    return coded_text(codes, words, like)
 
 
 def environment_labels(frame: pd.DataFrame, specification: str) -> pd.Series:

@@ -12,10 +12,10 @@ import pandas as pd
 
 from holdfast.core.progress import Progress
 from holdfast.tables.columns import Column, check_features
-from holdfast.tables.encoding import RowEncoding
-from holdfast.tables.faults import CellFaults
+from holdfast.tables.encoding import CellFaults, RowEncoding
 from holdfast.tables.labels import bin_edges, without_dates
-from holdfast.tables.passes import Columns, Passes
+from holdfast.tables.parts import Columns
+from holdfast.tables.passes import Passes
 from holdfast.tables.sampling import RowSample, sample_rows
 from holdfast.tables.survey import Survey
 

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -159,9 +159,7 @@ class TableModel(
         Columns whose coefficients are all zero need not be in the table.
         """
         needed = self.needed
-        lacking = [column.name for column in needed if column.name not in chunk]
-        if lacking:
-            raise ValueError(lacking_columns(lacking))
+        check_present((column.name for column in needed), chunk.columns)
         return self.combine([encode_column(chunk[column.name], column, decimal) for column in needed], chunk)
 
     def combine(self, encoded: Sequence[EncodedColumn], chunk: pd.DataFrame) -> pd.DataFrame:
@@ -201,12 +199,14 @@ def class_probabilities(scores: np.ndarray) -> np.ndarray:
     return np.column_stack([1 - second, second])
 
 
-def lacking_columns(names: list[str], file: str = "data") -> str:
-    """The sentence about columns that a table lacks."""
-    return (
-        f"data must have the {'columns' if len(names) > 1 else 'column'} {', '.join(map(repr, names))} that the model "
-        f"was fitted with, got {file} without"
-    )
+def check_present(needed: Iterable[str], columns: Collection[str], file: str = "data") -> None:
+    """Raise a ValueError if a table lacks columns that a model needs."""
+    names = [name for name in needed if name not in columns]
+    if names:
+        raise ValueError(
+            f"data must have the {'columns' if len(names) > 1 else 'column'} {', '.join(map(repr, names))} that the "
+            f"model was fitted with, got {file} without"
+        )
 
 
 class _Header(msgspec.Struct):

@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 
 from holdfast.tables.columns import check_kind
-from holdfast.tables.encoding import encoded_columns
-from holdfast.tables.faults import CellFaults
-from holdfast.tables.models import TableModel, lacking_columns
+from holdfast.tables.encoding import CellFaults, encoded_columns
+from holdfast.tables.models import TableModel, check_present
 from holdfast.tables.options import KNOWN_BY_MODELS, ReadingOptions, listed
-from holdfast.tables.parts import CHUNK_ROWS
+from holdfast.tables.parts import CHUNK_ROWS, check_usable
 from holdfast.tables.reading import TableData, open_table
 from holdfast.tables.values import as_text
 
@@ -60,14 +59,12 @@ class TablePredictions:
             self._id = model.id if model.id in names else None
             if self._id is None:
                 self.notes.append(f"{self._table.name} has no column {model.id}, which identifies rows in the model.")
-        lacking = [column.name for column in self._needed if column.name not in names]
-        if lacking:
-            raise ValueError(lacking_columns(lacking, self._table.name))
-        for name, what in self._table.unusable.items():
-            if name == self._id or any(column.name == name for column in self._needed):
-                raise ValueError(
-                    f"columns must hold one value in each row, got {name!r} of {self._table.name}, which holds {what}"
-                )
+        needed, carried = [column.name for column in self._needed], [] if self._id is None else [self._id]
+        check_present(needed, names, self._table.name)
+        check_usable([*needed, *carried], self._table)
+        # a model without any coefficient still has a prediction for each row
+        self._read = [*needed, *carried] or names[:1]
+        self._text = {*carried, *(column.name for column in self._needed if column.type.reads_text)}
         self._start()
 
     def _start(self) -> None:
@@ -76,13 +73,7 @@ class TablePredictions:
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
         self._start()
-        text = {column.name for column in self._needed if column.type.reads_text}
-        wanted = {column.name for column in self._needed}
-        if self._id is not None:
-            text, wanted = text | {self._id}, wanted | {self._id}
-        # A model without any coefficient still has a prediction for each row.
-        columns = wanted or set(self._table.columns[:1])
-        for chunk in self._table.chunks(self._chunk_rows, text, columns):
+        for chunk in self._table.chunks(self._chunk_rows, self._text, self._read):
             yield self._predict(chunk)
         if self.rows == 0:
             raise ValueError(f"data must have at least one row, got {self._table.name} with none")

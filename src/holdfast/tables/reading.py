@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal, TextIO
 
@@ -20,7 +20,7 @@ from holdfast.core.writing import STANDARD_STREAM
 from holdfast.tables.arrow import arrow_columns
 from holdfast.tables.dialect import find_dialect, first_lines
 from holdfast.tables.options import ReadingOptions
-from holdfast.tables.parts import CHUNK_ROWS, FilePart, TableSource, chunks_of, own_words
+from holdfast.tables.parts import CHUNK_ROWS, Columns, FilePart, chunks_of, own_words
 from holdfast.tables.remote import DataFile, data_file, matching_files
 from holdfast.tables.sampling import PART_SPAN
 
@@ -42,7 +42,7 @@ class TableFiles:
     """A table in files that have been looked at, ready to be read in chunks.
 
     Attributes:
-        sources: the files.
+        files: each of them.
         decimal: the decimal sign of numbers that are written as text.
         notes: how text files were read, if in an unusual way.
 
@@ -55,7 +55,7 @@ class TableFiles:
         (['light'], [2, 1, 2, 1])
     """
 
-    sources: tuple[TableSource, ...]
+    files: tuple[FilePart, ...]
     decimal: Literal[".", ","]
     notes: tuple[str, ...]
     on_dask: ClassVar = False
@@ -63,23 +63,23 @@ class TableFiles:
     @property
     def name(self) -> str:
         """What the table is called in messages."""
-        more = len(self.sources) - 1
-        return self.sources[0].name + (f" and {more} more" if more else "")
+        more = len(self.files) - 1
+        return self.files[0].name + (f" and {more} more" if more else "")
 
     @property
     def is_text(self) -> bool:
         """Whether there are text files among them, which take long to read."""
-        return any(source.dialect is not None for source in self.sources)
+        return any(file.dialect is not None for file in self.files)
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns of any file, in the order of the first."""
-        return list(dict.fromkeys(name for source in self.sources for name in source.columns))
+        return list(dict.fromkeys(name for file in self.files for name in file.columns))
 
     @property
     def unusable(self) -> dict[str, str]:
         """Columns that hold no single values -> what they hold instead."""
-        return {name: what for source in self.sources for name, what in source.unusable.items()}
+        return {name: what for file in self.files for name, what in file.unusable.items()}
 
     def chunks(
         self,
@@ -102,8 +102,8 @@ class TableFiles:
         if not wanted:
             return iter(())
         self._check_same(wanted)
-        sizes = [source.path.stat().st_size for source in self.sources]
-        return chunks_of(self._files(), sizes, rows, text, wanted, progress)
+        sizes = [file.path.stat().st_size for file in self.files]
+        return chunks_of(self.files, sizes, Columns(wanted, text, rows), progress)
 
     def counted(self, lengths: Mapping[int, int]) -> "TableFiles":
         """The same: rows of files are numbered file by file, whatever reads them."""
@@ -111,21 +111,21 @@ class TableFiles:
 
     def parts(self, columns: Sequence[str]) -> list[FilePart]:
         """Files, or row groups of them, that workers can read side by side; ValueError for standard input."""
-        if any(source.name == STANDARD_INPUT for source in self.sources):
+        if any(file.name == STANDARD_INPUT for file in self.files):
             raise ValueError("data must be files that workers can read, got '-', the standard input of this process")
         self._check_same(columns)
-        return [part for file in self._files() for part in file.split()]
+        return [part for file in self.files for part in file.split()]
 
     def part_name(self, number: int) -> str:
         """What a part is called in messages."""
         part = self.parts(())[number]
         groups = "" if part.groups is None else f", row groups {part.groups[0]} to {part.groups[1] - 1}"
-        return part.source.name + groups
+        return part.name + groups
 
     def _check_same(self, columns: Sequence[str]) -> None:
         """Raise a ValueError if a file lacks one of the columns that are read; others may differ."""
-        first = self.sources[0]
-        for other in self.sources[1:]:
+        first, *others = self.files
+        for other in others:
             lacking = [name for name in columns if name in first.columns and name not in other.columns]
             added = [name for name in columns if name not in first.columns and name in other.columns]
             if lacking or added:
@@ -135,10 +135,6 @@ class TableFiles:
                     f"columns must be the same in all files, got {other.name}, which {' and '.join(parts)} compared "
                     f"with {first.name}"
                 )
-
-    def _files(self) -> Iterator[FilePart]:
-        for number, source in enumerate(self.sources):
-            yield FilePart(source, self.decimal, number * PART_SPAN)
 
 
 def open_table(data: TableData, options: ReadingOptions | None = None) -> TableFiles:
@@ -157,10 +153,10 @@ def open_table(data: TableData, options: ReadingOptions | None = None) -> TableF
         ValueError: columns must have different names, got 'light' more than once in plants.csv
     """
     options = options or ReadingOptions()
-    sources = tuple(_open(path, options) for path in _expand(data))
-    dialects = {source.name: source.dialect for source in sources if source.dialect is not None}
+    files = [_open(path, options) for path in _expand(data)]
+    dialects = {file.name: file.dialect for file in files if file.dialect is not None}
     if not dialects:
-        formats = ", ".join(sorted({source.suffix for source in sources}))
+        formats = ", ".join(sorted({file.suffix for file in files}))
         options.refuse(("separator", "decimal", "encoding"), f"for {formats}, which says itself how it is written")
     signs = {dialect.decimal for dialect in dialects.values()} - {None}
     if len(signs) > 1:
@@ -168,7 +164,10 @@ def open_table(data: TableData, options: ReadingOptions | None = None) -> TableF
             f"decimal must be the same in all files, got decimal points and decimal commas in {', '.join(dialects)}"
         )
     notes = tuple(note for dialect in dialects.values() for note in dialect.notes)
-    return TableFiles(sources, "," if signs == {","} else ".", notes)
+    decimal: Literal[".", ","] = "," if signs == {","} else "."
+    rows = (number * PART_SPAN for number in range(len(files)))
+    placed = (replace(file, decimal=decimal, first_row=row) for file, row in zip(files, rows, strict=True))
+    return TableFiles(tuple(placed), decimal, notes)
 
 
 def _expand(data: TableData) -> list[DataFile]:
@@ -209,7 +208,7 @@ def suffix_of(path: DataFile) -> str:
     return max(found, key=len)
 
 
-def _open(path: DataFile, options: ReadingOptions) -> TableSource:
+def _open(path: DataFile, options: ReadingOptions) -> FilePart:
     if path == STANDARD_STREAM:
         path, name = _spool(sys.stdin), STANDARD_INPUT
         suffix = path.name.removeprefix(path.name.split(".")[0])
@@ -222,12 +221,12 @@ def _open(path: DataFile, options: ReadingOptions) -> TableSource:
     if suffix not in TEXT_SUFFIXES:
         with own_words(name):
             names, unusable = arrow_columns(path)
-        return TableSource(path, name, suffix, _check_names(names, name), unusable)
+        return FilePart(path, name, suffix, _check_names(names, name), unusable)
     with own_words(name), path.open("rb") as file:
         sample = first_lines(gzip.GzipFile(fileobj=file) if suffix.endswith(".gz") else file)
     dialect = find_dialect(sample, name, options, TEXT_SUFFIXES[suffix])
     named = (header.strip() or f"column {number}" for number, header in enumerate(dialect.header, 1))
-    return TableSource(path, name, suffix, _check_names(list(named), name), {}, dialect)
+    return FilePart(path, name, suffix, _check_names(list(named), name), {}, dialect)
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """What the columns of a table are: features, target, environments, or nothing that can be used."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -11,13 +11,12 @@ import pandas as pd
 
 from holdfast.core.progress import Progress
 from holdfast.tables.columns import COLUMN_TYPES, NUMBER, Column, check_features, features_of, groups_of
-from holdfast.tables.encoding import EncodedRows, RowEncoding
-from holdfast.tables.faults import CellFaults
+from holdfast.tables.encoding import RowEncoding
 from holdfast.tables.labels import EnvironmentRule, parse_environment, without_dates
-from holdfast.tables.models import TableModel, lacking_columns
+from holdfast.tables.models import TableModel, check_present
 from holdfast.tables.options import KNOWN_BY_MODELS, ReadingOptions, listed, named_columns
-from holdfast.tables.parts import CHUNK_ROWS
-from holdfast.tables.passes import Columns, Passes, Table
+from holdfast.tables.parts import CHUNK_ROWS, Columns, check_usable
+from holdfast.tables.passes import Passes, Table
 from holdfast.tables.scan import ColumnScan, TableScan, scan_chunk
 from holdfast.tables.values import as_numbers
 
@@ -81,13 +80,6 @@ class Survey:
     def encoding(self) -> RowEncoding:
         """How its rows become features."""
         return RowEncoding(self.target, self.target_numeric, self.environment, self.columns, self.table.decimal)
-
-    def examined(
-        self, progress: Progress | None = None, *, encoded: bool = True
-    ) -> Iterator[tuple[int, EncodedRows, CellFaults]]:
-        """Of each chunk the number of its rows, those without missing values, and why the others cannot be used."""
-        for chunk in self.table.chunks(self.chunk_rows, self.text, self.used, progress):
-            yield len(chunk), *self.encoding.examined(chunk, encoded=encoded)
 
 
 def survey(
@@ -215,12 +207,8 @@ def survey_as(
     if target != model.target:
         raise ValueError(f"target must be {model.target!r} with this schema, got {target!r}")
     names = [column.name for column in model.columns]
-    lacking = [name for name in names if name not in table.columns]
-    if lacking:
-        raise ValueError(lacking_columns(lacking, table.name))
-    for name in [*roles.environments, *names]:
-        if name in table.unusable:
-            raise ValueError(_several_values(name, table))
+    check_present(names, table.columns, table.name)
+    check_usable(names, table)
     for name in roles.environments & set(names):
         raise ValueError(f"environment must be made of columns that are no features of the schema, got {name!r}")
     numeric = model.task == "regression" or not np.isnan(as_numbers(pd.Series(model.classes, dtype=object))).any()
@@ -266,17 +254,10 @@ def _roles(table: Table, target: str, environment: str | None, options: ReadingO
     ignored = named["exclude"] - environments
     if options.id is not None and options.id not in environments:
         ignored |= {options.id}
-    for name in table.unusable:
-        if name not in ignored:
-            hint = "" if name == target or name in environments else "; --exclude leaves it out"
-            raise ValueError(_several_values(name, table) + hint)
+    check_usable({target, *environments}, table)
+    check_usable({*names} - ignored, table, "; --exclude leaves it out")
     plain = frozenset() if rule is None else frozenset(column.name for column in rule.columns if column.plain)
     return _Roles(rule, environments, named["categories"], named["numeric"], ignored, named["categories"] | plain)
-
-
-def _several_values(name: str, table: Table) -> str:
-    what = table.unusable[name]
-    return f"columns must hold one value in each row, got {name!r} of {table.name}, which holds {what}"
 
 
 def _column(name: str, found: ColumnScan, roles: _Roles) -> tuple[Column | None, list[str]]:

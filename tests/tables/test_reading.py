@@ -136,6 +136,12 @@ def test_what_the_user_says_comes_first(tmp_path):
     assert _features(decimals)["light"].tolist() == [1.234, 2.345, 3.456]
 
 
+@pytest.mark.parametrize("encoding", ["zip", "rot13", "nonsense", "", "utf-8\0"])
+def test_an_encoding_that_is_none_of_text_is_refused(encoding):
+    with pytest.raises(ValueError, match="encoding must be known to Python, such as utf-8, latin-1 or utf-16, got"):
+        ReadingOptions(encoding=encoding)
+
+
 def test_tabs_are_the_rule_in_tsv_files(frame, tmp_path):
     path = _write(frame, tmp_path / "plants.tsv", sep="\t")
     assert open_table(path).notes == ()

@@ -131,7 +131,7 @@ class RowEncoding(NamedTuple):
         decimal: the decimal sign of numbers that are written as text.
 
     Example:
-        >>> encoding = RowEncoding("yield", True, None, (Column("light"),), ".")
+        >>> encoding = RowEncoding("yield", True, EnvironmentRule(()), (Column("light"),), ".")
         >>> rows = encoding.complete(pd.DataFrame({"light": [1.0, None, 2.0], "yield": [3.0, 4.0, None]}))
         >>> rows.cells["light"].tolist(), rows.values.tolist()
         ([1.0], [3.0])
@@ -139,7 +139,7 @@ class RowEncoding(NamedTuple):
 
     target: str
     target_numeric: bool
-    environment: EnvironmentRule | None
+    environment: EnvironmentRule
     columns: tuple[Column, ...]
     decimal: str
 
@@ -166,14 +166,13 @@ class RowEncoding(NamedTuple):
             values = pd.Series(as_numbers(values, self.decimal), chunk.index, name=self.target, copy=False)
         else:
             values = as_text(values)
-        parts = {} if self.environment is None else self.environment.parts(chunk, self.decimal)
+        parts = self.environment.parts(chunk, self.decimal)
         faults, known = CellFaults(), np.ones(len(chunk), bool)
         for name, part in {self.target: values, **parts}.items():
             missing = part.isna().to_numpy()
             faults = faults.merge(faults_of(name, chunk[name], missing))
             known &= ~missing
-        labels = None if self.environment is None else self.environment.joined([*parts.values()])
-        return EncodedRows(chunk, values, labels).where(known), faults
+        return EncodedRows(chunk, values, self.environment.joined(parts)).where(known), faults
 
 
 def encoded_columns(

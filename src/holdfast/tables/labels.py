@@ -86,13 +86,13 @@ class EnvironmentRule:
     """How the rows of a table get their environments.
 
     Attributes:
-        columns: that environments are made of.
+        columns: that environments are made of; none: there is one environment.
         edges: column with bins -> the upper ends of all bins but the last, once they are known.
         numbered: columns of numbers, in which 1 and 1.0 are one environment, however they are written.
 
     Example:
         >>> rule = EnvironmentRule((EnvironmentColumn("plot"),), numbered=frozenset({"plot"}))
-        >>> rule.labels(pd.DataFrame({"plot": ["1", "1.0", "2"]})).tolist()
+        >>> rule.joined(rule.parts(pd.DataFrame({"plot": ["1", "1.0", "2"]}))).tolist()
         ['1', '1', '2']
     """
 
@@ -105,18 +105,14 @@ class EnvironmentRule:
         """Of the columns."""
         return [column.name for column in self.columns]
 
-    def labels(self, chunk: pd.DataFrame, decimal: str = ".") -> pd.Series:
-        """One label for each row, missing where a value is."""
-        return self.joined([*self.parts(chunk, decimal).values()])
-
     def parts(self, chunk: pd.DataFrame, decimal: str = ".") -> dict[str, pd.Series]:
         """Column -> its part of the label of each row, missing where a value is."""
         return {column.name: self._part(chunk[column.name], column, decimal) for column in self.columns}
 
-    def joined(self, parts: Sequence[pd.Series]) -> pd.Series:
-        """The labels that parts make, each different one once, missing where a part is."""
-        labels = parts[0]
-        for part in parts[1:]:
+    def joined(self, parts: Mapping[str, pd.Series]) -> Any:
+        """The labels that parts make, each different one once, missing where a part is; None if there are no parts."""
+        labels: Any = next(iter(parts.values()), None)
+        for part in [*parts.values()][1:]:
             first, second = (each.cat.codes.to_numpy(np.intp) for each in (labels, part))
             many = max(len(part.cat.categories), 1)
             pairs, codes = np.unique(
@@ -197,7 +193,8 @@ def environment_labels(frame: pd.DataFrame, specification: str) -> pd.Series:
             raise ValueError(without_dates(column, as_text(present).iloc[0]))
     numbers = {column.name: as_numbers(frame[column.name].dropna()) for column in columns}
     numbered = frozenset(name for name, found in numbers.items() if not np.isnan(found).any())
-    labels = EnvironmentRule(columns, edges, numbered).labels(frame).astype(object).rename(specification)
+    rule = EnvironmentRule(columns, edges, numbered)
+    labels = rule.joined(rule.parts(frame)).astype(object).rename(specification)
     return labels.where(labels.notna(), None)
 
 

@@ -2,7 +2,6 @@
 
 import atexit
 import functools
-import glob
 import gzip
 import sys
 import tempfile
@@ -14,7 +13,6 @@ from typing import ClassVar, Literal, TextIO
 
 import pandas as pd
 
-from holdfast.core.addresses import is_address
 from holdfast.core.progress import Progress
 from holdfast.core.writing import STANDARD_STREAM
 from holdfast.tables.arrow import arrow_columns
@@ -177,11 +175,9 @@ def _expand(data: TableData) -> list[DataFile]:
         raise ValueError("data must name at least one file, got none")
     files: list[DataFile] = []
     for word in map(str, words):
-        remote = is_address(word)
-        if _SPECIAL.isdisjoint(word) or (not remote and Path(word).exists()):
-            files.append(data_file(word))
-            continue
-        found: list[DataFile] = [*matching_files(word)] if remote else _matching_paths(word)
+        file = data_file(word)
+        named = _SPECIAL.isdisjoint(word) or (isinstance(file, Path) and file.exists())
+        found = [file] if named else matching_files(word)
         if not found:
             raise ValueError(f"data must match at least one file, got the pattern {word!r}, which matches none")
         files += found
@@ -189,10 +185,6 @@ def _expand(data: TableData) -> list[DataFile]:
     if twice:
         raise ValueError(f"data must name each file once, got {twice[0]!r} more than once")
     return files
-
-
-def _matching_paths(pattern: str) -> list[DataFile]:
-    return [Path(path) for path in sorted(glob.glob(pattern, recursive=True)) if Path(path).is_file()]
 
 
 def suffix_of(path: DataFile) -> str:

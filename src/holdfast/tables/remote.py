@@ -1,5 +1,6 @@
 """Files behind addresses such as s3://bucket/plants.parquet, by fsspec, with what tables need of a path."""
 
+import glob
 import posixpath
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -84,8 +85,8 @@ def data_file(word: str | Path) -> DataFile:
     return RemoteFile(str(word)) if is_address(word) else Path(word)
 
 
-def matching_files(pattern: str) -> list[RemoteFile]:
-    """The files that a pattern such as s3://bucket/*.parquet matches, in the order of their addresses.
+def matching_files(pattern: str) -> list[DataFile]:
+    """The files that a pattern such as data/*.csv or s3://bucket/*.parquet matches, in the order of their names.
 
     Example:
         >>> import fsspec
@@ -94,6 +95,8 @@ def matching_files(pattern: str) -> list[RemoteFile]:
         >>> [file.name for file in matching_files("memory://fields/*.csv")]
         ['a.csv', 'b.csv']
     """
+    if not is_address(pattern):
+        return [Path(path) for path in sorted(glob.glob(pattern, recursive=True)) if Path(path).is_file()]
     if pattern.startswith(_WITHOUT_PATTERNS):
         return [RemoteFile(pattern)]
     system, path = file_system(pattern)

@@ -28,7 +28,7 @@ class Survey:
     Attributes:
         table: the files or the data frame.
         target: name of the column to predict.
-        environment: how rows get their environments; None: there is one.
+        environment: how rows get their environments.
         columns: the features.
         target_values: different values of the target in order, at most three of them; None: more than a thousand.
         target_numeric: whether the target holds numbers.
@@ -43,7 +43,7 @@ class Survey:
 
     table: Table
     target: str
-    environment: EnvironmentRule | None
+    environment: EnvironmentRule
     columns: tuple[Column, ...]
     target_values: tuple | None
     target_numeric: bool
@@ -58,8 +58,7 @@ class Survey:
     @property
     def used(self) -> list[str]:
         """Names of the columns that a fit reads."""
-        environments = [] if self.environment is None else self.environment.names
-        return [self.target, *environments, *(column.name for column in self.columns)]
+        return [self.target, *self.environment.names, *(column.name for column in self.columns)]
 
     @property
     def features(self) -> list[str]:
@@ -120,7 +119,7 @@ def survey(
     if seen is None or not (rows := sum(seen.lengths.values())):
         raise ValueError(f"data must have at least one row, got {table.name} with none")
     found = seen.columns
-    for period in () if roles.rule is None else roles.rule.columns:
+    for period in roles.rule.columns:
         if period.period is not None and found[period.name].present and not found[period.name].fitting["date"]:
             raise ValueError(without_dates(period, min(found[period.name].values or found[period.name].stray.values())))
     numeric = target in roles.numeric or (found[target].kind == "number" and target not in roles.categories)
@@ -151,7 +150,7 @@ def survey(
     return Survey(
         table.counted(seen.lengths),
         target,
-        None if roles.rule is None else replace(roles.rule, numbered=numbered),
+        replace(roles.rule, numbered=numbered),
         tuple(columns),
         _few_values(found[target], numeric),
         numeric,
@@ -213,7 +212,7 @@ def survey_as(
         raise ValueError(f"environment must be made of columns that are no features of the schema, got {name!r}")
     numeric = model.task == "regression" or not np.isnan(as_numbers(pd.Series(model.classes, dtype=object))).any()
     text = roles.text | {column.name for column in model.columns if column.type.reads_text}
-    rule = None if roles.rule is None else replace(roles.rule, numbered=roles.environments)
+    rule = replace(roles.rule, numbered=roles.environments)
     # what a column is does not depend on whether its effect is a curve, which is for the rows of this table to say
     columns = tuple(msgspec.structs.replace(column, knots=()) for column in model.columns)
     return Survey(table, target, rule, columns, (), numeric, 0, table.notes, {}, text, options, chunk_rows, model.task)
@@ -223,7 +222,7 @@ def survey_as(
 class _Roles:
     """Which columns the user has named, and for what."""
 
-    rule: EnvironmentRule | None
+    rule: EnvironmentRule
     environments: frozenset[str]
     categories: frozenset[str]
     numeric: frozenset[str]
@@ -240,8 +239,8 @@ def _roles(table: Table, target: str, environment: str | None, options: ReadingO
         argument: frozenset(named_columns(getattr(options, argument), names, argument))
         for argument in ("categories", "numeric", "exclude")
     }
-    rule = None if environment is None else EnvironmentRule(parse_environment(environment, names))
-    environments = frozenset() if rule is None else frozenset(rule.names)
+    rule = EnvironmentRule(() if environment is None else parse_environment(environment, names))
+    environments = frozenset(rule.names)
     if target in environments:
         raise ValueError(f"environment must be another column than target, got {target!r} for both")
     if target == options.id:
@@ -256,8 +255,8 @@ def _roles(table: Table, target: str, environment: str | None, options: ReadingO
         ignored |= {options.id}
     check_usable({target, *environments}, table)
     check_usable({*names} - ignored, table, "; --exclude leaves it out")
-    plain = frozenset() if rule is None else frozenset(column.name for column in rule.columns if column.plain)
-    return _Roles(rule, environments, named["categories"], named["numeric"], ignored, named["categories"] | plain)
+    text = named["categories"].union(column.name for column in rule.columns if column.plain)
+    return _Roles(rule, environments, named["categories"], named["numeric"], ignored, text)
 
 
 def _column(name: str, found: ColumnScan, roles: _Roles) -> tuple[Column | None, list[str]]:

@@ -105,7 +105,8 @@ class ScalarType:
     Attributes:
         name: of the kind.
         values: what a column holds, in messages.
-        parse: (cells, decimal sign) -> (cells,) the number of each; NaN of what is missing or of another kind.
+        parse: (cells, decimal sign) -> (cells,) the number of each; NaN of what is missing or of another kind, infinite
+            of what is of this kind but has no use.
         notes: (name, what was found) -> sentences about a column.
         suggests_environments: whether a column may say where or when a row was recorded.
         reads_text: whether the text of cells counts, where they look like numbers.
@@ -123,10 +124,6 @@ class ScalarType:
     notes: Callable[[str, "ColumnScan"], list[str]] = lambda name, found: []
     suggests_environments: bool = False
     reads_text: bool = False
-
-    def recognise(self, cells: pd.Series, decimal: str) -> np.ndarray:
-        """(cells,), NaN where a cell is not of this kind, infinite where it is but has no use."""
-        return self.parse(cells, decimal)
 
     def describe(self, name: str, found: "ColumnScan", named: bool) -> tuple[Column | None, list[str]]:
         """The column as a feature, None if it is left out, and notes; `named` by the user as of this kind."""
@@ -185,7 +182,7 @@ class ScalarType:
 
     def is_other(self, cells: pd.Series, column: Column, decimal: str) -> np.ndarray | None:
         """(cells,), which of them show that a column is of another kind; None if it may be of this one."""
-        other = np.isnan(self.recognise(cells, decimal))
+        other = np.isnan(self.parse(cells, decimal))
         return None if 1 - other.mean() >= LEAST_OF_ITS_KIND else other
 
 
@@ -195,10 +192,6 @@ class CategoryType:
     name = "category"
     suggests_environments = True
     reads_text = True
-
-    def recognise(self, cells: pd.Series, decimal: str) -> np.ndarray:
-        """NaN everywhere: a column is of categories if it is nothing else."""
-        return np.full(len(cells), np.nan)
 
     def describe(self, name: str, found: "ColumnScan", named: bool) -> tuple[Column | None, list[str]]:
         """The column as a feature, None if it is left out, and notes; `named` by the user as of this kind."""

@@ -173,7 +173,12 @@ class TableModel(
         scores[~known] = np.nan
         if self.task == "regression":
             return pd.DataFrame({"prediction": scores[:, 0]}, index=chunk.index)
-        probabilities = class_probabilities(scores)
+        from scipy.special import softmax  # takes a while to import, and regressions do without
+
+        if len(self.classes) == 2:  # one score, that of the second class against the first
+            scores = np.column_stack([np.zeros(len(scores)), scores])
+        with np.errstate(over="ignore"):
+            probabilities = softmax(scores, axis=1)
         best = np.argmax(np.where(known[:, None], probabilities, 0), axis=1)
         labels = np.array(self.classes, dtype=object)[best]
         labels[~known] = None
@@ -182,21 +187,6 @@ class TableModel(
             del named[self.classes[0]]
         columns = {f"probability of {label}": values for label, values in named.items()}
         return pd.DataFrame({"prediction": labels, **columns}, index=chunk.index)
-
-
-def class_probabilities(scores: np.ndarray) -> np.ndarray:
-    """Probabilities of all classes, (rows, classes): logistic for one score, softmax for several.
-
-    Example:
-        >>> class_probabilities(np.array([[0.0]])).tolist()
-        [[0.5, 0.5]]
-    """
-    from scipy.special import expit, softmax
-
-    if scores.shape[1] > 1:
-        return softmax(scores, axis=1)
-    second = expit(scores[:, 0])
-    return np.column_stack([1 - second, second])
 
 
 def check_present(needed: Iterable[str], columns: Collection[str], file: str = "data") -> None:

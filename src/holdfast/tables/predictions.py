@@ -52,13 +52,12 @@ class TablePredictions:
         self._model, self._needed, self._chunk_rows = model, model.needed, chunk_rows
         self.notes = list(self._table.notes)
         names = self._table.columns
-        self._id = options.id
-        if options.id is not None and options.id not in names:
-            raise ValueError(f"id must be one of the columns {listed(names)}, got {options.id!r}")
-        if options.id is None and model.id is not None:
-            self._id = model.id if model.id in names else None
-            if self._id is None:
-                self.notes.append(f"{self._table.name} has no column {model.id}, which identifies rows in the model.")
+        self._id = model.id if options.id is None else options.id
+        if self._id is not None and self._id not in names:
+            if options.id is not None:
+                raise ValueError(f"id must be one of the columns {listed(names)}, got {options.id!r}")
+            self.notes.append(f"{self._table.name} has no column {model.id}, which identifies rows in the model.")
+            self._id = None
         needed, carried = [column.name for column in self._needed], [] if self._id is None else [self._id]
         check_present(needed, names, self._table.name)
         check_usable([*needed, *carried], self._table)

@@ -188,28 +188,27 @@ def _expand(data: TableData) -> list[DataFile]:
 
 
 def suffix_of(path: DataFile) -> str:
-    """The longest known suffix of a name, in lower case.
+    """The known suffix of a name, in lower case.
 
     Example:
         >>> suffix_of(Path("PLANTS.CSV.GZ"))
         '.csv.gz'
     """
-    found = [suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)]
-    if not found:
-        raise ValueError(f"data must be a file that ends in {', '.join(SUFFIXES)}, got {str(path)!r}")
-    return max(found, key=len)
+    for suffix in SUFFIXES:
+        if path.name.lower().endswith(suffix):
+            return suffix
+    raise ValueError(f"data must be a file that ends in {', '.join(SUFFIXES)}, got {str(path)!r}")
 
 
 def _open(path: DataFile, options: ReadingOptions) -> FilePart:
+    name = path.name
     if path == STANDARD_STREAM:
         path, name = _spool(sys.stdin), STANDARD_INPUT
-        suffix = path.name.removeprefix(path.name.split(".")[0])
-    else:
-        name, suffix = path.name, suffix_of(path)
-        if not path.exists():
-            raise ValueError(f"data must be an existing file, got {str(path)!r}")
-        if not path.is_file():
-            raise ValueError(f"data must be a file, got {str(path)!r}, which is none")
+    suffix = suffix_of(path)
+    if not path.exists():
+        raise ValueError(f"data must be an existing file, got {str(path)!r}")
+    if not path.is_file():
+        raise ValueError(f"data must be a file, got {str(path)!r}, which is none")
     if suffix not in TEXT_SUFFIXES:
         with own_words(name):
             names, unusable = arrow_columns(path)

@@ -123,23 +123,16 @@ def survey(
         if period.period is not None and found[period.name].present and not found[period.name].fitting["date"]:
             raise ValueError(without_dates(period, min(found[period.name].values or found[period.name].stray.values())))
     numeric = target in roles.numeric or (found[target].kind == "number" and target not in roles.categories)
-    columns, notes, missing = [], list(table.notes), {}
-    for name in scanned:
-        if name == target and numeric:
-            absent = rows - NUMBER.usable(found[name])
-        elif name == target or name in roles.environments:
-            absent = found[name].missing
-        else:
-            column, said = _column(name, found[name], roles)
-            notes += said
-            if column is None:
-                continue
-            columns.append(column)
-            absent = rows - column.type.usable(found[name])
-        if absent:
-            missing[name] = absent
+    inputs = [name for name in scanned if name != target and name not in roles.environments]
+    described = [_column(name, found[name], roles) for name in inputs]
+    columns = [column for column, _ in described if column is not None]
+    notes = [*table.notes, *(note for _, said in described for note in said)]
+    usable = {name: found[name].present for name in (target, *roles.environments)}
+    usable |= {column.name: column.type.usable(found[column.name]) for column in columns}
     if numeric:
         notes += NUMBER.about_stray(target, found[target])
+        usable[target] = NUMBER.usable(found[target])
+    missing = {name: rows - usable[name] for name in scanned if usable.get(name, rows) < rows}
     if not columns:
         reasons = " ".join(notes)
         raise ValueError(f"data must have at least one column that can be a feature, got none. {reasons}".strip())

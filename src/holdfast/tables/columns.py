@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.core.splines import spline_basis, spline_width
+from holdfast.core.validation import require
 from holdfast.tables.values import (
     all_numbers,
     as_days,
@@ -64,8 +65,8 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     knots: tuple[Finite, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.kind not in COLUMN_TYPES:
-            raise ValueError(f"column {self.name!r} must be one of {', '.join(COLUMN_TYPES)}, got {self.kind!r}")
+        contract = f"column {self.name!r} must be one of {', '.join(COLUMN_TYPES)}"
+        require(self.kind in COLUMN_TYPES, contract, repr(self.kind))
         self.type.check(self)
         if self.knots and (len(self.knots) < 2 or any(low >= high for low, high in pairwise(self.knots))):
             raise ValueError(f"column {self.name!r} has knots that do not increase")
@@ -199,10 +200,8 @@ class CategoryType:
         hint = f"; --numeric {name} reads its text as missing values" if mixed else ""
         if found.values is None or (len(found.values) > MOST_CATEGORIES and not named):
             many = f"over {MOST_COUNTED}" if found.values is None else str(len(found.values))
-            if named:
-                raise ValueError(
-                    f"categories must name columns with at most {MOST_COUNTED} different values, got {name!r}"
-                )
+            contract = f"categories must name columns with at most {MOST_COUNTED} different values"
+            require(not named, contract, repr(name))
             also = hint or f"; --categories {name} makes it count" if found.values is not None else hint
             return None, [
                 f"{name} has {many} different values{', text as well as numbers,' if mixed else ','} more than the "
@@ -351,8 +350,8 @@ def groups_of(columns: Iterable[Column]) -> list[str]:
 def check_features(columns: Iterable[Column], file: str) -> None:
     """Raise a ValueError if two columns have a feature of the same name."""
     for name, count in Counter(features_of(columns)).items():
-        if count > 1:
-            raise ValueError(f"features must have different names, got {name!r} from two columns of {file}: rename one")
+        found = f"{name!r} from two columns of {file}: rename one"
+        require(count == 1, "features must have different names", found)
 
 
 def check_kind(cells: pd.Series, column: Column, decimal: str, file: str) -> None:

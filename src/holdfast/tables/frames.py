@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from holdfast.core.progress import Progress
-from holdfast.tables.parts import CHUNK_ROWS, Columns, chunks_of
+from holdfast.tables.options import Columns
+from holdfast.tables.parts import CHUNK_ROWS, chunks_of
 from holdfast.tables.sampling import PART_SPAN
 from holdfast.tables.values import as_text
 
@@ -142,12 +143,9 @@ class TableFrames:
         columns: Collection[str] | None = None,
         progress: Progress | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """The rows in chunks of bounded size, as of `TableFiles`; partitions of Dask come here one after the other."""
+        """The rows of a frame of pandas in chunks of bounded size, as of `TableFiles`."""
         wanted = [name for name in self.columns if columns is None or name in columns]
-        parts = self.parts(wanted)
-        here = (part.compute() if self.on_dask else part for part in parts)
-        sizes = [len(self.frame) if len(parts) == 1 else 1] * len(parts)
-        return chunks_of(here, sizes, Columns(wanted, text, rows), progress)
+        return chunks_of([FramePart(self.frame, 0)], [len(self.frame)], Columns(wanted, text, rows), progress)
 
     def parts(self, columns: Sequence[str]) -> list[Any]:
         """One for each partition, with these columns; of pandas, one."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from holdfast.core.validation import require
 from holdfast.tables.options import listed
 from holdfast.tables.values import as_dates, as_numbers, as_text, coded_text, whole_numbers
 
@@ -57,8 +58,7 @@ quarter, month, week, day, got 'date:decade'
         return (EnvironmentColumn(specification),)
     parts = tuple(_parse_part(part.strip(), columns) for part in specification.split(","))
     names = [part.name for part in parts]
-    if len(set(names)) < len(names):
-        raise ValueError(f"environment must name each column once, got {specification!r}")
+    require(len(set(names)) == len(names), "environment must name each column once", repr(specification))
     return parts
 
 
@@ -66,14 +66,14 @@ def _parse_part(part: str, columns: Sequence[str]) -> EnvironmentColumn:
     if part in columns:
         return EnvironmentColumn(part)
     name, colon, rule = part.rpartition(":")
-    if not colon or name not in columns:
-        raise ValueError(f"environment must be one of the columns {listed(columns)}, got {name or part!r}")
+    known = bool(colon) and name in columns
+    require(known, f"environment must be one of the columns {listed(columns)}", repr(name or part))
     if rule in PERIODS:
         return EnvironmentColumn(name, period=rule)
     number = rule.removeprefix("bins=")
     if number != rule:
-        if not number.isdecimal() or not 2 <= int(number) <= MOST_BINS:
-            raise ValueError(f"environment must ask for 2 to {MOST_BINS} bins, got {part!r}")
+        proper = number.isdecimal() and 2 <= int(number) <= MOST_BINS
+        require(proper, f"environment must ask for 2 to {MOST_BINS} bins", repr(part))
         return EnvironmentColumn(name, bins=int(number))
     raise ValueError(
         "environment must be a column, column:bins=NUMBER or column:PERIOD with a period among "

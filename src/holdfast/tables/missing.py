@@ -14,7 +14,7 @@ from holdfast.core.progress import Progress
 from holdfast.tables.columns import Column, check_features
 from holdfast.tables.encoding import CellFaults, RowEncoding
 from holdfast.tables.labels import bin_edges, without_dates
-from holdfast.tables.parts import Columns
+from holdfast.tables.options import Columns
 from holdfast.tables.passes import Passes
 from holdfast.tables.sampling import RowSample, sample_rows
 from holdfast.tables.survey import Survey

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast import __version__
+from holdfast.core.validation import require
 from holdfast.core.writing import STANDARD_STREAM
 from holdfast.tables.columns import Column, EncodedColumn, Finite, encode_column, features_of, groups_of
 from holdfast.tables.remote import data_file, writing
@@ -142,8 +143,7 @@ class TableModel(
         file = data_file(path)
         if file == STANDARD_STREAM:
             return read_model(sys.stdin.buffer.read(), "standard input", argument)
-        if not file.exists():
-            raise ValueError(f"{argument} must be an existing file, got {str(file)!r}")
+        require(file.exists(), f"{argument} must be an existing file", repr(str(file)))
         try:
             with file.open("rb") as opened:
                 content = opened.read()
@@ -192,11 +192,8 @@ class TableModel(
 def check_present(needed: Iterable[str], columns: Collection[str], file: str = "data") -> None:
     """Raise a ValueError if a table lacks columns that a model needs."""
     names = [name for name in needed if name not in columns]
-    if names:
-        raise ValueError(
-            f"data must have the {'columns' if len(names) > 1 else 'column'} {', '.join(map(repr, names))} that the "
-            f"model was fitted with, got {file} without"
-        )
+    what = f"{'columns' if len(names) > 1 else 'column'} {', '.join(map(repr, names))}"
+    require(not names, f"data must have the {what} that the model was fitted with", f"{file} without")
 
 
 class _Header(msgspec.Struct):

@@ -5,13 +5,15 @@ import re
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import pandas as pd
 
 from holdfast.core.progress import Progress, stages
+from holdfast.core.validation import require
 from holdfast.tables.arrow import arrow_chunks, arrow_sizes
 from holdfast.tables.dialect import TextDialect
+from holdfast.tables.options import Columns
 from holdfast.tables.remote import DataFile, RemoteFile
 
 # Rows of a table that are read at once.
@@ -22,24 +24,6 @@ PART_ROWS = 1 << 20
 LOOKED_AT, MANY = 2_000, 1_000
 # What pandas says about a row with more values than columns.
 _TOO_LONG = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
-
-
-class Columns(NamedTuple):
-    """What is read of a table.
-
-    Attributes:
-        names: of the columns.
-        text: those to be read as text.
-        rows: at most that many in a chunk.
-    """
-
-    names: Sequence[str]
-    text: Collection[str]
-    rows: int
-
-    def covers(self, other: "Columns") -> bool:
-        """Whether the other ones are some of these columns, read in the same way."""
-        return {*other.names} <= {*self.names} and (self.rows, {*self.text}) == (other.rows, {*other.text})
 
 
 def chunks_of(
@@ -62,10 +46,8 @@ def chunks_of(
 def check_usable(names: Collection[str], table: Any, hint: str = "") -> None:
     """Raise a ValueError if one of these columns of a table, in files or a frame, holds no single values."""
     for name, what in table.unusable.items():
-        if name in names:
-            raise ValueError(
-                f"columns must hold one value in each row, got {name!r} of {table.name}, which holds {what}{hint}"
-            )
+        found = f"{name!r} of {table.name}, which holds {what}{hint}"
+        require(name not in names, "columns must hold one value in each row", found)
 
 
 @dataclass(frozen=True)
@@ -108,7 +90,7 @@ class FilePart:
                 "does not find: put it on a file system that all of them share, or into an object store (s3://...)"
             )
         if self.dialect is None:
-            chunks = arrow_chunks(self.path, columns.rows, columns.names, columns.text, self.groups)
+            chunks = arrow_chunks(self.path, columns, self.groups)
         else:
             chunks = self._text_chunks(self.dialect, columns)
         position = self.first_row

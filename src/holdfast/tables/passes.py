@@ -19,7 +19,7 @@ from holdfast.core.progress import Progress, stages
 from holdfast.sweeps.engines.clusters import LostClusterError, connect, describe_worker, disconnect
 from holdfast.sweeps.engines.remote import RefusedWorkerError, Versions
 from holdfast.tables.frames import TableFrames
-from holdfast.tables.parts import Columns
+from holdfast.tables.options import Columns
 from holdfast.tables.reading import TableFiles
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from holdfast.core.validation import require
 from holdfast.tables.columns import check_kind
 from holdfast.tables.encoding import CellFaults, encoded_columns
 from holdfast.tables.models import TableModel, check_present
@@ -54,8 +55,7 @@ class TablePredictions:
         names = self._table.columns
         self._id = model.id if options.id is None else options.id
         if self._id is not None and self._id not in names:
-            if options.id is not None:
-                raise ValueError(f"id must be one of the columns {listed(names)}, got {options.id!r}")
+            require(options.id is None, f"id must be one of the columns {listed(names)}", repr(options.id))
             self.notes.append(f"{self._table.name} has no column {model.id}, which identifies rows in the model.")
             self._id = None
         needed, carried = [column.name for column in self._needed], [] if self._id is None else [self._id]
@@ -74,8 +74,7 @@ class TablePredictions:
         self._start()
         for chunk in self._table.chunks(self._chunk_rows, self._text, self._read):
             yield self._predict(chunk)
-        if self.rows == 0:
-            raise ValueError(f"data must have at least one row, got {self._table.name} with none")
+        require(self.rows > 0, "data must have at least one row", f"{self._table.name} with none")
 
     def _predict(self, chunk: pd.DataFrame) -> pd.DataFrame:
         if self.rows == 0:

@@ -14,11 +14,12 @@ from typing import ClassVar, Literal, TextIO
 import pandas as pd
 
 from holdfast.core.progress import Progress
+from holdfast.core.validation import require
 from holdfast.core.writing import STANDARD_STREAM
 from holdfast.tables.arrow import arrow_columns
 from holdfast.tables.dialect import find_dialect, first_lines
-from holdfast.tables.options import ReadingOptions
-from holdfast.tables.parts import CHUNK_ROWS, Columns, FilePart, chunks_of, own_words
+from holdfast.tables.options import Columns, ReadingOptions
+from holdfast.tables.parts import CHUNK_ROWS, FilePart, chunks_of, own_words
 from holdfast.tables.remote import DataFile, data_file, matching_files
 from holdfast.tables.sampling import PART_SPAN
 
@@ -126,13 +127,10 @@ class TableFiles:
         for other in others:
             lacking = [name for name in columns if name in first.columns and name not in other.columns]
             added = [name for name in columns if name not in first.columns and name in other.columns]
-            if lacking or added:
-                parts = [f"lacks {', '.join(map(repr, lacking))}"] if lacking else []
-                parts += [f"adds {', '.join(map(repr, added))}"] if added else []
-                raise ValueError(
-                    f"columns must be the same in all files, got {other.name}, which {' and '.join(parts)} compared "
-                    f"with {first.name}"
-                )
+            changes = {verb: names for verb, names in (("lacks", lacking), ("adds", added)) if names}
+            words = " and ".join(f"{verb} {', '.join(map(repr, names))}" for verb, names in changes.items())
+            found = f"{other.name}, which {words} compared with {first.name}"
+            require(not changes, "columns must be the same in all files", found)
 
 
 def open_table(data: TableData, options: ReadingOptions | None = None) -> TableFiles:
@@ -157,10 +155,8 @@ def open_table(data: TableData, options: ReadingOptions | None = None) -> TableF
         formats = ", ".join(sorted({file.suffix for file in files}))
         options.refuse(("separator", "decimal", "encoding"), f"for {formats}, which says itself how it is written")
     signs = {dialect.decimal for dialect in dialects.values()} - {None}
-    if len(signs) > 1:
-        raise ValueError(
-            f"decimal must be the same in all files, got decimal points and decimal commas in {', '.join(dialects)}"
-        )
+    found = f"decimal points and decimal commas in {', '.join(dialects)}"
+    require(len(signs) < 2, "decimal must be the same in all files", found)
     notes = tuple(note for dialect in dialects.values() for note in dialect.notes)
     decimal: Literal[".", ","] = "," if signs == {","} else "."
     rows = (number * PART_SPAN for number in range(len(files)))
@@ -171,19 +167,16 @@ def open_table(data: TableData, options: ReadingOptions | None = None) -> TableF
 def _expand(data: TableData) -> list[DataFile]:
     """The files behind paths, addresses and patterns."""
     words = [data] if isinstance(data, str | Path) else list(data)
-    if not words:
-        raise ValueError("data must name at least one file, got none")
+    require(len(words) > 0, "data must name at least one file", "none")
     files: list[DataFile] = []
     for word in map(str, words):
         file = data_file(word)
         named = _SPECIAL.isdisjoint(word) or (isinstance(file, Path) and file.exists())
         found = [file] if named else matching_files(word)
-        if not found:
-            raise ValueError(f"data must match at least one file, got the pattern {word!r}, which matches none")
+        require(len(found) > 0, "data must match at least one file", f"the pattern {word!r}, which matches none")
         files += found
-    twice = [str(file) for file, count in Counter(files).items() if count > 1]
-    if twice:
-        raise ValueError(f"data must name each file once, got {twice[0]!r} more than once")
+    for file, count in Counter(files).items():
+        require(count == 1, "data must name each file once", f"{str(file)!r} more than once")
     return files
 
 
@@ -205,10 +198,8 @@ def _open(path: DataFile, options: ReadingOptions) -> FilePart:
     if path == STANDARD_STREAM:
         path, name = _spool(sys.stdin), STANDARD_INPUT
     suffix = suffix_of(path)
-    if not path.exists():
-        raise ValueError(f"data must be an existing file, got {str(path)!r}")
-    if not path.is_file():
-        raise ValueError(f"data must be a file, got {str(path)!r}, which is none")
+    require(path.exists(), "data must be an existing file", repr(str(path)))
+    require(path.is_file(), "data must be a file", f"{str(path)!r}, which is none")
     if suffix not in TEXT_SUFFIXES:
         with own_words(name):
             names, unusable = arrow_columns(path)
@@ -237,10 +228,8 @@ def _spool(standard_input: TextIO) -> Path:
 
 def _check_names(names: Sequence[str], file: str) -> tuple[str, ...]:
     twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValueError(
-            f"columns must have different names, got {', '.join(map(repr, twice[:5]))} more than once in {file}"
-        )
+    found = f"{', '.join(map(repr, twice[:5]))} more than once in {file}"
+    require(not twice, "columns must have different names", found)
     if not names:
         raise ValueError(f"{file} cannot be read as a table: it has no columns")
     return tuple(names)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
 from holdfast.core.addresses import file_system, is_address, reaching
+from holdfast.core.validation import require
 from holdfast.core.writing import check_output, replacing
 
 # A question mark in them begins a query, and they cannot be listed.
@@ -116,10 +117,10 @@ def check_output_file(file: DataFile, suffixes: Sequence[str], *, overwrite: boo
     if isinstance(file, Path):
         check_output(file, suffixes, overwrite=overwrite)
         return
-    if not file.address.lower().endswith(tuple(suffixes)):
-        raise ValueError(f"out must end in {' or '.join(suffixes)}, got {file.address!r}")
-    if file.exists() and not overwrite:
-        raise ValueError(f"out must not exist yet (overwrite=True or --overwrite replaces it), got {file.address!r}")
+    named, address = file.address.lower().endswith(tuple(suffixes)), repr(file.address)
+    require(named, f"out must end in {' or '.join(suffixes)}", address)
+    free = overwrite or not file.exists()
+    require(free, "out must not exist yet (overwrite=True or --overwrite replaces it)", address)
 
 
 def writing(file: DataFile) -> AbstractContextManager[Path]:

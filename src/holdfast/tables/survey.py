@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from typing import Literal
 
 import msgspec
@@ -10,12 +11,13 @@ import numpy as np
 import pandas as pd
 
 from holdfast.core.progress import Progress
+from holdfast.core.validation import require
 from holdfast.tables.columns import COLUMN_TYPES, NUMBER, Column, check_features, features_of, groups_of
 from holdfast.tables.encoding import RowEncoding
 from holdfast.tables.labels import EnvironmentRule, parse_environment, without_dates
 from holdfast.tables.models import TableModel, check_present
-from holdfast.tables.options import KNOWN_BY_MODELS, ReadingOptions, listed, named_columns
-from holdfast.tables.parts import CHUNK_ROWS, Columns, check_usable
+from holdfast.tables.options import KNOWN_BY_MODELS, Columns, ReadingOptions, listed, named_columns
+from holdfast.tables.parts import CHUNK_ROWS, check_usable
 from holdfast.tables.passes import Passes, Table
 from holdfast.tables.scan import ColumnScan, TableScan, scan_chunk
 from holdfast.tables.values import as_numbers
@@ -196,13 +198,13 @@ def survey_as(
     options = options or ReadingOptions()
     options.refuse(KNOWN_BY_MODELS, "with a schema, which says what the columns are")
     roles = _roles(table, target, environment, replace(options, exclude=tuple({*table.unusable} - {target})))
-    if target != model.target:
-        raise ValueError(f"target must be {model.target!r} with this schema, got {target!r}")
+    require(target == model.target, f"target must be {model.target!r} with this schema", repr(target))
     names = [column.name for column in model.columns]
     check_present(names, table.columns, table.name)
     check_usable(names, table)
-    for name in roles.environments & set(names):
-        raise ValueError(f"environment must be made of columns that are no features of the schema, got {name!r}")
+    contract = "environment must be made of columns that are no features of the schema"
+    for name in names:
+        require(name not in roles.environments, contract, repr(name))
     numeric = model.task == "regression" or not np.isnan(as_numbers(pd.Series(model.classes, dtype=object))).any()
     text = roles.text | {column.name for column in model.columns if column.type.reads_text}
     rule = replace(roles.rule, numbered=roles.environments)
@@ -226,21 +228,17 @@ class _Roles:
 def _roles(table: Table, target: str, environment: str | None, options: ReadingOptions) -> _Roles:
     names = table.columns
     for argument, name in (("target", target), ("id", options.id)):
-        if name is not None and name not in names:
-            raise ValueError(f"{argument} must be one of the columns {listed(names)}, got {name!r}")
+        require(name is None or name in names, f"{argument} must be one of the columns {listed(names)}", repr(name))
     named = {
         argument: frozenset(named_columns(getattr(options, argument), names, argument))
         for argument in ("categories", "numeric", "exclude")
     }
     rule = EnvironmentRule(() if environment is None else parse_environment(environment, names))
     environments = frozenset(rule.names)
-    if target in environments:
-        raise ValueError(f"environment must be another column than target, got {target!r} for both")
-    if target == options.id:
-        raise ValueError(f"id must be another column than target, got {target!r} for both")
-    if target in named["exclude"]:
-        raise ValueError(f"exclude must not name the target, got {target!r}")
-    for one, other in (("categories", "numeric"), ("categories", "exclude"), ("numeric", "exclude")):
+    for argument, others in (("environment", environments), ("id", {options.id})):
+        require(target not in others, f"{argument} must be another column than target", f"{target!r} for both")
+    require(target not in named["exclude"], "exclude must not name the target", repr(target))
+    for one, other in combinations(named, 2):
         for name in sorted(named[one] & named[other]):
             raise ValueError(f"{one} and {other} must name different columns, got {name!r} in both")
     ignored = named["exclude"] - environments
@@ -256,8 +254,7 @@ def _column(name: str, found: ColumnScan, roles: _Roles) -> tuple[Column | None,
     """The column as a feature, or None, and notes about it."""
     kind, named = found.kind, name in roles.numeric
     if named:
-        if found.fitting["number"] <= found.infinite["number"]:
-            raise ValueError(f"numeric must name columns of numbers, got {name!r}, which holds none")
+        require(NUMBER.usable(found) > 0, "numeric must name columns of numbers", f"{name!r}, which holds none")
         kind = "number"
     elif kind == "empty":
         return None, [f"{name} is empty and was left out."]

@@ -155,10 +155,10 @@ def _coded(column: Any) -> pd.Series:
     """Strings of Arrow as a category."""
     import pyarrow
 
-    is_coded = pyarrow.types.is_dictionary(column.type)
     column.validate(full=True)  # or bytes that are no text, and codes without one, are noticed later or never
+    is_coded = pyarrow.types.is_dictionary(column.type)
     if is_coded and (len(column.dictionary) > len(column) or column.dictionary.null_count):
-        column, is_coded = column.dictionary_decode(), False
-    coded = column if is_coded else column.dictionary_encode()
+        column = column.dictionary_decode()
+    coded = column.dictionary_encode()  # itself, if it is coded
     codes = coded.indices.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     return coded_text(codes.astype(np.intp, copy=False), coded.dictionary.to_pylist())

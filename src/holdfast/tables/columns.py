@@ -17,15 +17,7 @@ import pandas as pd
 
 from holdfast.core.splines import spline_basis, spline_width
 from holdfast.core.validation import require
-from holdfast.tables.values import (
-    all_numbers,
-    as_days,
-    as_numbers,
-    as_text,
-    is_date,
-    parsed_text,
-    whole_number,
-)
+from holdfast.tables.values import all_numbers, as_days, as_numbers, as_text, is_date, parsed_text, whole_number
 
 if TYPE_CHECKING:
     from holdfast.tables.scan import ColumnScan

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast import __version__
+from holdfast.core.errors import one_line
 from holdfast.core.validation import require
 from holdfast.core.writing import STANDARD_STREAM
 from holdfast.tables.columns import Column, EncodedColumn, Finite, encode_column, features_of, groups_of
@@ -238,12 +239,7 @@ this one reads 1 to 2)
         if version == 1:
             return msgspec.convert(_of_the_first_format(msgspec.json.decode(content)), TableModel)
         return msgspec.json.decode(content, type=TableModel)
-    except (
-        ValueError,
-        RecursionError,
-        AttributeError,
-        LookupError,
-        TypeError,
-    ) as error:  # those of msgspec are ValueErrors
-        reason = " ".join(str(error).split())[:300]
-        raise ValueError(f"{argument} must be a file written by `holdfast fit`, got {name} ({reason})") from error
+    except (ValueError, RecursionError, AttributeError, LookupError, TypeError) as error:  # msgspec has ValueErrors
+        raise ValueError(
+            f"{argument} must be a file written by `holdfast fit`, got {name} ({one_line(error)})"
+        ) from error

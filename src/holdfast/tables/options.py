@@ -7,9 +7,9 @@ This module imports nothing heavy, so that the command line can show its help at
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
-from holdfast.core.validation import require
+from holdfast.core.validation import check_fields, require
 
 MissingRule = Literal["auto", "drop", "impute"]
 # Columns that a message names.
@@ -70,9 +70,13 @@ class ReadingOptions:
         both = self.decimal is not None and self.decimal == self.separator
         require(not both, "decimal must be another character than separator", f"{self.decimal!r} for both")
         if self.encoding is not None:
-            _check_encoding(self.encoding)
-        rules = get_args(MissingRule)
-        require(self.missing in rules, f"missing must be one of {', '.join(rules)}", repr(self.missing))
+            try:
+                " ".encode(self.encoding)  # of an empty text Python would not look
+            except (LookupError, ValueError) as error:  # also of codecs between bytes, such as zip
+                raise ValueError(
+                    f"encoding must be known to Python, such as utf-8, latin-1 or utf-16, got {self.encoding!r}"
+                ) from error
+        check_fields(self)
 
     @property
     def given(self) -> list[str]:
@@ -128,15 +132,6 @@ class Columns(NamedTuple):
     def covers(self, other: "Columns") -> bool:
         """Whether the other ones are some of these columns, read in the same way."""
         return {*other.names} <= {*self.names} and (self.rows, {*self.text}) == (other.rows, {*other.text})
-
-
-def _check_encoding(encoding: str) -> None:
-    try:
-        " ".encode(encoding)  # of an empty text Python would not look
-    except (LookupError, ValueError) as error:  # also of codecs between bytes, such as zip
-        raise ValueError(
-            f"encoding must be known to Python, such as utf-8, latin-1 or utf-16, got {encoding!r}"
-        ) from error
 
 
 def listed(columns: Sequence[str]) -> str:

@@ -3,12 +3,13 @@
 import contextlib
 import re
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pandas as pd
 
+from holdfast.core.errors import one_line
 from holdfast.core.progress import Progress, stages
 from holdfast.core.validation import require
 from holdfast.tables.arrow import arrow_chunks, arrow_sizes
@@ -111,31 +112,25 @@ class FilePart:
         What may be a category is text, and so 01 is not 1; of a column that begins with many different values pandas
         finds the type, chunk by chunk.
         """
-
-        def opened(types: Mapping[str, Any], **options: Any) -> Any:
-            file.seek(0)
-            return pd.read_csv(
-                file,
-                sep=dialect.separator,
-                decimal=self.decimal,
-                encoding=dialect.encoding,
-                compression="gzip" if self.suffix.endswith(".gz") else None,
-                header=0,
-                names=list(self.columns),
-                index_col=False,
-                # All columns are read, because pandas would not notice rows that are too long otherwise.
-                dtype=types,
-                skipinitialspace=dialect.separator != " ",
-                low_memory=False,  # otherwise pandas would find different types for parts of a chunk
-                **options,
-            )
-
+        form: dict[str, Any] = {
+            "sep": dialect.separator,
+            "decimal": self.decimal,
+            "encoding": dialect.encoding,
+            "compression": "gzip" if self.suffix.endswith(".gz") else None,
+            "header": 0,
+            "names": list(self.columns),
+            "index_col": False,
+            "skipinitialspace": dialect.separator != " ",
+            "low_memory": False,  # otherwise pandas would find different types for parts of a chunk
+        }
         size = max(self.path.stat().st_size, 1)
         with self.path.open("rb") as file:
-            begin = opened(dict.fromkeys(self.columns, str), nrows=LOOKED_AT)
+            begin = pd.read_csv(file, dtype=str, nrows=LOOKED_AT, **form)
             as_found = {name for name in columns.names if name not in columns.text and begin[name].nunique() > MANY}
+            # All columns are read, because pandas would not notice rows that are too long otherwise.
             types = {name: str for name in self.columns if name not in as_found}
-            with opened(types, chunksize=columns.rows) as reader:
+            file.seek(0)
+            with pd.read_csv(file, dtype=types, chunksize=columns.rows, **form) as reader:
                 for chunk in reader:
                     # of a compressed file the compressed bytes; the reader is ahead by a buffer
                     yield {name: chunk[name] for name in columns.names}, file.tell() / size
@@ -170,15 +165,15 @@ def own_words(name: str) -> Iterator[None]:
         raise ValueError(f"{name} cannot be read as a table: it has rows with more values than columns") from error
     except UnicodeError as error:
         raise ValueError(
-            f"{name} cannot be read as a table: bytes do not fit its encoding ({_one_line(error)}); --encoding names "
+            f"{name} cannot be read as a table: bytes do not fit its encoding ({_reason(error)}); --encoding names "
             "another, such as latin-1"
         ) from error
     except Exception as error:  # whatever pandas, pyarrow and gzip raise about a file, it cannot be read
-        raise ValueError(f"{name} cannot be read as a table: {_one_line(error)}") from error
+        raise ValueError(f"{name} cannot be read as a table: {_reason(error)}") from error
 
 
-def _one_line(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     if (found := _TOO_LONG.search(str(error))) is not None:
         columns, line, values = found.groups()
         return f"line {line} has {values} values, more than the {columns} columns"
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    return one_line(error)

@@ -40,12 +40,7 @@ class TablePredictions:
     """
 
     def __init__(
-        self,
-        model: TableModel,
-        data: TableData,
-        options: ReadingOptions | None = None,
-        *,
-        chunk_rows: int = CHUNK_ROWS,
+        self, model: TableModel, data: TableData, options: ReadingOptions | None = None, *, chunk_rows: int = CHUNK_ROWS
     ):
         options = options or ReadingOptions()
         options.refuse(KNOWN_BY_MODELS, "for a prediction, whose columns the model knows")

@@ -3,6 +3,7 @@
 import atexit
 import functools
 import gzip
+import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -215,15 +216,13 @@ def _open(path: DataFile, options: ReadingOptions) -> FilePart:
 def _spool(standard_input: TextIO) -> Path:
     """Standard input in a temporary file, because a table is read more than once."""
     stream = standard_input.buffer
-    content = stream.read(8)
-    suffix = next((suffix for begin, suffix in _BEGINNINGS.items() if content.startswith(begin)), ".csv")
+    begin = stream.read(8)
+    suffix = next((suffix for mark, suffix in _BEGINNINGS.items() if begin.startswith(mark)), ".csv")
     with tempfile.NamedTemporaryFile(prefix="holdfast-", suffix=suffix, delete=False) as file:
-        path = Path(file.name)
-        atexit.register(path.unlink, missing_ok=True)
-        while content:
-            file.write(content)
-            content = stream.read(1 << 20)
-    return path
+        atexit.register(Path(file.name).unlink, missing_ok=True)
+        file.write(begin)
+        shutil.copyfileobj(stream, file)
+    return Path(file.name)
 
 
 def _check_names(names: Sequence[str], file: str) -> tuple[str, ...]:

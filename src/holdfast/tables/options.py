@@ -1,6 +1,4 @@
-"""How a table is read: one object for `fit` and `advise`, and one for `predict`, in Python and on the command line.
-
-What each pass reads of it is another.
+"""How a table is read: options for `fit` and `advise`, those for `predict`, and the columns that one pass reads.
 
 This module imports nothing heavy, so that the command line can show its help at once.
 """

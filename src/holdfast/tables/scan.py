@@ -128,9 +128,8 @@ def scan_column(cells: pd.Series, decimal: str = ".") -> ColumnScan:
     different = coded_text(np.arange(len(counts)), list(counts))
     weights = np.array([*counts.values()], int)
     fitting, infinities, stray = Counter[str](), Counter[str](), {}
-    for name, kind in COLUMN_TYPES.items():
-        if not isinstance(kind, ScalarType):  # what is nothing else
-            continue
+    scalars = {name: kind for name, kind in COLUMN_TYPES.items() if isinstance(kind, ScalarType)}
+    for name, kind in scalars.items():  # what is none of them is a category
         numbers = kind.parse(different, decimal)
         others = np.isnan(numbers)
         fitting[name] = int(weights[~others].sum())

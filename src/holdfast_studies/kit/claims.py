@@ -9,25 +9,10 @@ from numpy.typing import ArrayLike
 from holdfast.completion.settings import CompletionSettings
 from holdfast.core.statistics import Estimate, exact_proportion, proportion
 from holdfast.sensing.settings import Settings
-from holdfast_studies.claims import OUR_SETTINGS, Claim, Conditions, Position
-
-__all__ = [
-    "NOT_MEASURED",
-    "OUR_SETTINGS",
-    "Claim",
-    "ClaimBuilder",
-    "Conditions",
-    "Position",
-    "Range",
-    "above",
-    "around",
-    "below",
-    "exact",
-    "exact_share",
-    "over",
-    "share",
-    "summary",
-]
+from holdfast_studies.claims import OUR_SETTINGS as OUR_SETTINGS
+from holdfast_studies.claims import Claim as Claim
+from holdfast_studies.claims import Conditions as Conditions
+from holdfast_studies.claims import Position as Position
 
 NOT_MEASURED = Estimate(np.nan, np.nan, np.nan)
 Range = tuple[float, float]

@@ -1,27 +1,17 @@
 """What simulations of experiments share: progress, and named runs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import replace as replace
 from typing import Any, TypeVar
 
 import pandas as pd
 import xarray as xr
 
-from holdfast.core.progress import Progress, stages
-from holdfast.sensing.settings import Settings
+from holdfast.core.progress import Progress as Progress
+from holdfast.core.progress import stages as stages
+from holdfast.sensing.settings import Settings as Settings
 from holdfast.sensing.simulation import simulate as run_simulation
-from holdfast_studies.experiment import Effort
-
-__all__ = [
-    "Effort",
-    "Progress",
-    "Settings",
-    "replace",
-    "run_simulation",
-    "simulate_each",
-    "stages",
-    "tracked",
-]
+from holdfast_studies.experiment import Effort as Effort
 
 Item = TypeVar("Item")
 

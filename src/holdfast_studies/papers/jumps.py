@@ -12,7 +12,7 @@ from holdfast.completion.settings import CompletionSettings
 from holdfast.completion.training import CompletionBuilder, Simulation, offshoots, simulate_completion, starts
 from holdfast.core.statistics import Estimate, median
 from holdfast.core.survival import event_rate
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, above, exact_share, share
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, exact_share, share
 from holdfast_studies.kit.drawing import Axes, Figure, draw_kaplan_meier, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages
 from holdfast_studies.kit.study import study
@@ -68,18 +68,6 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
             sgd = done
     found = xr.merge([xr.concat(parts, "variant", join="outer"), _branches(sgd, effort, reports[-1])], join="exact")
     return found.assign_attrs(part=QUICK_PART if effort.quick else 1)
-
-
-def our_choice(step_size: object, ridge: object, **values: object) -> Conditions:
-    """The slides print no numbers, so all values are our choice: those of the 2 x 2 example, changed or added by name.
-
-    Example:
-        >>> our_choice(0.5, RIDGE, T=1000).chosen[-3:]
-        ('eta=0.5', 'lambda=0.0245', 'T=1000')
-    """
-    chosen = {"epsilon": EPSILON, "L": DEPTH, "width": WIDTH, "start": f"rotations times {INIT_SCALE:g}"}
-    chosen |= {"eta": step_size, "lambda": ridge} | values
-    return Conditions(chosen=tuple(f"{name}={value}" for name, value in chosen.items()))
 
 
 def network_starts(seeds: Sequence[int], depth: int = DEPTH, width: int = WIDTH) -> tuple[np.ndarray, ...]:
@@ -242,7 +230,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     steps = {name: options.get("steps", RUN.steps) // data.attrs["part"] for name, options in VARIANTS.items()}
     long, branch = steps["SGD"], OFFSHOOT["steps"] // data.attrs["part"]
     summary = f"{SUMMARY}, T={long:,} (ours)"
-    claim = ClaimBuilder("jumps", settings=summary, conditions=our_choice(STEP_SIZE, RIDGE, T=long))
+    claim = ClaimBuilder("jumps", settings=summary)
     seeds = data.sizes["seed"]
     sgd, gd = data.sel(variant="SGD"), data.sel(variant="gradient descent")
     coarse, fine = data.sel(variant="SDE, 1 substep"), data.sel(variant="SDE, 8 substeps")

@@ -70,34 +70,35 @@ def compare(
     if out.exists() and not out.is_dir():
         raise ValueError(f"out must be a folder, got the file {str(out)!r}")
     store = Store((out / FOLDER / "cells").absolute(), RECORDS)  # workers have working directories of their own
-    asked = [
+    cells = (
         ComparisonCell(test, method, seed)
         for test in chosen_tests
         for seed in range(test.seed_count(data_seeds))
         for method in chosen_methods
         if applies(method, test)
-    ]
-    found: dict[CellIndex, Values] = {}
-    for cell in asked:
-        values = (None if recompute else _recorded(cell)) or (store.load(cell.file) if cell.lasting else None)
+    )
+    asked = {cell.name: cell for cell in cells}
+    found: dict[str, Values] = {}
+    for name, cell in asked.items():
+        values = (None if recompute else _recorded(cell)) or store.load(cell.key.file)
         if values is not None:
-            found[cell.index] = values
+            found[name] = values
     failures: dict[CellIndex, str] = {}
     if not only_cached:
         width = side_by_side or (1 if jax.default_backend() == "cpu" else max(len(asked), 1))
-        work = ComparisonProgram({cell.name: cell for cell in asked if cell.index not in found})
+        work = ComparisonProgram({name: cell for name, cell in asked.items() if name not in found})
         batches = CellBatches(width, work.kind, work.together) if width > 1 else None
         keys = {name: cell.key for name, cell in work.cells.items()}
         for name, values, reason in computed(store, keys, work, engine or ThreadEngine(), report, batches):
             if values is None:
-                failures[work.cells[name].index] = reason
+                failures[asked[name].index] = reason
             else:
-                found[work.cells[name].index] = values
-    cells: dict[tuple[str, str], dict[int, Values]] = {}
-    for test, method, seed in (cell.index for cell in asked):
-        if CellIndex(test, method, seed) in found:
-            cells.setdefault((test, method), {})[seed] = found[CellIndex(test, method, seed)]
-    return Comparison(chosen_tests, chosen_methods, cells, failures)
+                found[name] = values
+    measured: dict[tuple[str, str], dict[int, Values]] = {}
+    for name, cell in asked.items():
+        if name in found:
+            measured.setdefault((cell.test.name, cell.method.name), {})[cell.seed] = found[name]
+    return Comparison(chosen_tests, chosen_methods, measured, failures)
 
 
 def applies(method: ComparedMethod, test: PublicTest) -> bool:

@@ -118,6 +118,17 @@ def over(measured: Estimate, expected: float) -> Estimate:
     return Estimate(measured.value / expected, *sorted((measured.low / expected, measured.high / expected)))
 
 
+def crossing(positions: ArrayLike, values: np.ndarray) -> float:
+    """Where a straight line through the means over seeds of values, (seeds, positions), is zero.
+
+    Example:
+        >>> round(crossing([1.0, 2.0, 3.0], np.array([[-1.0, 1.0, 3.0]])), 6)
+        1.5
+    """
+    slope, offset = np.polyfit(positions, values.mean(0), 1)
+    return float(-offset / slope)
+
+
 def plain(value: float | str) -> str:
     """A number as claims write it.
 

@@ -21,7 +21,7 @@ from holdfast_studies.papers.auxiliary_sequences import (
     supermartingale_factor,
     supermartingale_threshold,
 )
-from holdfast_studies.papers.conditions import theorem_conditions
+from holdfast_studies.papers.conditions import least_isometry_constant, theorem_conditions
 
 LEFT_OPEN = (
     "The constants c_v and C of the proof are not given; c_v = 1 here.",
@@ -97,10 +97,7 @@ def _lemma_7(random: np.random.Generator, seeds: int) -> dict:
 
 def _lemma_6_paper(random: np.random.Generator, seeds: int) -> dict:
     """The controller at the settings of the paper's figures, with the least delta that its measurements can have."""
-    # <X, e_i e_j^T>^2 over m measurements is a chi-square, independent for each i, j; delta is at least their
-    # largest deviation.
-    squares = np.array([random.chisquare(PAPER_BATCH, PAPER_DIMENSION**2) for _ in range(seeds)]) / PAPER_BATCH
-    delta = np.abs(squares - 1).max(1)
+    delta = least_isometry_constant(random, seeds, batch_size=PAPER_BATCH, dimension=PAPER_DIMENSION)
     invariant = invariant_sequence(PAPER["step_size"], PAPER["init_scale"], PAPER_STEPS)
     bound = PAPER["bias"] + PAPER["heterogeneity"]
     line = calibration_line(invariant, PAPER["init_scale"], bound, delta[:, None], RANK)

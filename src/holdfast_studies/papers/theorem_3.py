@@ -34,7 +34,7 @@ NEARLY_ALL = (0.9, 1.0)
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """All three ways to batch."""
-    return simulate_each(METHODS, "algorithm", effort, progress)
+    return simulate_each(METHODS, "algorithm", effort.seeds, progress)
 
 
 def draw(data: xr.Dataset) -> Figure:

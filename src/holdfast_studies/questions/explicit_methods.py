@@ -33,7 +33,7 @@ from holdfast.sensing.signals import signals
 from holdfast.theory.lyapunov import two_point_threshold
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, over
 from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure, quantile_bars
-from holdfast_studies.kit.runs import Effort, Progress, stages
+from holdfast_studies.kit.runs import Effort, Progress, over_seeds, stages
 from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
@@ -144,12 +144,9 @@ def _run(build, dimension: int, cells: list[dict], seeds: int, first: int, slab:
     """Name -> (cells, seeds) at the end, and the mean share of the second half; infinite for a run that diverged."""
     frame = orthonormal_frame(dimension, 2).astype(np.float32)
     default = {"bias": BIAS, "heterogeneity": HETEROGENEITY}
-    parameters = {
-        name: np.repeat([(default | cell)[name] for cell in cells], seeds).astype(np.float32)
-        for name in ("step_size", "penalty", *default)
-    }
-    parameters["method"] = np.repeat([cell["method"] for cell in cells], seeds).astype(np.int32)
-    numbers = np.tile(np.arange(seeds) + first, len(cells))
+    given = {name: [(default | cell)[name] for cell in cells] for name in ("step_size", "penalty", "method", *default)}
+    parameters, numbers = over_seeds(given, seeds, first, np.float32)
+    parameters["method"] = parameters["method"].astype(np.int32)  # the branch of a switch
     records = run(build, frame, parameters, numbers, steps=STEPS, every=EVERY, slab=slab, progress=progress)
     lost = records.diverged_at >= 0
     ends = {name: values[:, -1] for name, values in records.values.items()}

@@ -10,7 +10,7 @@ from holdfast.completion.problem import MatrixCompletion, two_by_two
 from holdfast.completion.training import AlgorithmName, LayerPaths, simulate_completion
 from holdfast.core.survival import event_rate
 from holdfast.theory.absorbing import Constants, closedness, contains, imbalance, layer_ranks, product_rank, successor
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, exact_share
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, exact_share, summary
 from holdfast_studies.kit.drawing import Figure, band, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages
 from holdfast_studies.kit.study import columns, study
@@ -41,7 +41,7 @@ FIRST_TESTED, SDE_RUNS, SUBSTEPS = 10_000, 64, 8
 MOST = 0.95
 # Runs whose steps are in memory at a time, and states drawn from all of B_1.
 AT_A_TIME, STATES = 64, 20_000
-SUMMARY = f"epsilon={EPSILON}, L={DEPTH}, width {WIDTH}, eta={STEP_SIZE}, lambda={RIDGE}, T={STEPS:,} (ours)"
+SUMMARY = summary(replace(RUN, ridge=RIDGE, steps=STEPS), "ours")
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:

@@ -7,7 +7,7 @@ import xarray as xr
 from holdfast.completion.jumps import ranks
 from holdfast.completion.training import AlgorithmName, simulate_completion
 from holdfast.theory.absorbing import closedness, contains
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, share
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, share, summary
 from holdfast_studies.kit.drawing import Figure, draw_kaplan_meier, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages
 from holdfast_studies.kit.study import columns, study
@@ -28,7 +28,6 @@ ALGORITHMS: dict[str, AlgorithmName] = {"SGD": "sgd", "gradient descent": "gradi
 # The theorem has no time limit: which share of the runs must be inside by the end of ours.
 MOST = 0.75
 DRAWN = 12  # runs on the left
-SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07"
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
@@ -50,13 +49,13 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     return xr.concat(parts, "algorithm", join="exact")
 
 
-def _summary(data: xr.Dataset) -> str:
-    return f"{SUMMARY}, T={int(data['step'][-1]):,} (ours)"
+def _settings(data: xr.Dataset) -> str:
+    return summary(replace(RUN, step_size=STEP_SIZE, ridge=RIDGE, steps=int(data["step"][-1])), "ours")
 
 
 def draw(data: xr.Dataset) -> Figure:
     """The largest singular value of some runs, and the share that has not collapsed."""
-    figure, (left, right) = new_figure(2, f"Collapse to rank 0: {_summary(data)}, {data.sizes['seed']} seeds")
+    figure, (left, right) = new_figure(2, f"Collapse to rank 0: {_settings(data)}, {data.sizes['seed']} seeds")
     for number, name in enumerate(ALGORITHMS):
         runs = data.sel(algorithm=name)
         sizes = runs["largest"].clip(min=1e-12).isel(seed=slice(DRAWN))
@@ -78,7 +77,7 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """SGD collapses for good, gradient descent does not."""
-    claim = ClaimBuilder("collapse", settings=_summary(data))
+    claim = ClaimBuilder("collapse", settings=_settings(data))
     sgd, descent = (data.sel(algorithm=name) for name in ALGORITHMS)
     seeds, rose = data.sizes["seed"], int(sgd["rose"].sum())
     rate = jump_rate(sgd)

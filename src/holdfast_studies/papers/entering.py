@@ -11,7 +11,7 @@ from holdfast.completion.problem import MatrixCompletion, matrix_completion, two
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, simulate_completion, starts, train
 from holdfast.core.statistics import Estimate
 from holdfast.theory.absorbing import Constants, closedness, contains, successor
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, exact, exact_share
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, exact, exact_share, summary
 from holdfast_studies.kit.drawing import Figure, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages
 from holdfast_studies.kit.study import study
@@ -40,10 +40,6 @@ TRIANGLE_EPSILON, TRIANGLE_RIDGE, TRIANGLE_STEPS, FIRST_TESTED = 0.05, 0.026, 40
 # The theorem has no time limit: which share of the runs must be through by the end of ours.
 MOST = 0.5
 DESCENT_RUNS = 64  # of gradient descent, which is slower and has nothing random but its start
-SUMMARY = f"2 x 2, epsilon={EPSILON}, L={DEPTH}, width {WIDTH}, eta={STEP_SIZE}, lambda={RIDGE}"
-TRIANGLE_SUMMARY = (
-    f"3 x 3, epsilon={TRIANGLE_EPSILON}, L={DEPTH}, width {WIDTH}, eta={STEP_SIZE}, lambda={TRIANGLE_RIDGE}"
-)
 
 
 def triangle() -> MatrixCompletion:
@@ -196,7 +192,9 @@ def claims(data: xr.Dataset) -> list[Claim]:
     table = numbers(data).set_index("start")
     constants = "eps1=0.3, eps2=0.3, alpha=0.03, C=4"
     steps, long = int(data["step"][-1]), int(data["long_step"][-1])
-    claim = ClaimBuilder("entering", "jumps: theorem", f"{TRIANGLE_SUMMARY}, T={long:,} (ours), {constants}")
+    small = summary(replace(RUN, steps=steps), "ours")
+    large = summary(replace(RUN, epsilon=TRIANGLE_EPSILON, ridge=TRIANGLE_RIDGE, steps=long), "ours")
+    claim = ClaimBuilder("entering", "jumps: theorem", f"3 x 3, {large}, {constants}")
     lengths = data["path_length"].values
     led = float(np.isfinite(lengths).mean())
     order = _in_order(data)
@@ -211,7 +209,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
               f"{np.nanmin(lengths):.0f} to {np.nanmax(lengths):.0f} steps. Drawn at random, the shares of "
               f"the runs that enter within {steps:,} steps are "
               + ", ".join(f"{name} {row['entered']:.2f}" for name, row in table.iterrows()), source="jumps: enters",
-              settings=f"{SUMMARY}, T={steps:,} (ours), {constants}"),
+              settings=f"2 x 2, {small}, {constants}"),
         claim("in-order", "SGD enters B_2, stays there, and then enters B_1.",
               exact_share(order), (MOST, 1), "share of the runs with at least "
               f"{SITTING * memory(STEP_SIZE, TRIANGLE_RIDGE):,.0f} steps between the two; the median is "

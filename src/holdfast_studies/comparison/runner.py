@@ -6,7 +6,6 @@ from typing import TypeVar
 
 import jax
 
-from holdfast.core.validation import suggestion
 from holdfast.sweeps.engines.base import Engine, check_engine
 from holdfast.sweeps.engines.threads import ThreadEngine
 from holdfast.sweeps.store.codecs import RECORDS
@@ -19,11 +18,9 @@ from holdfast_studies.comparison.public_tests import PUBLIC_TESTS, PublicTest
 from holdfast_studies.comparison.recorded import recorded_error
 from holdfast_studies.comparison.results import CellIndex, Comparison
 from holdfast_studies.kept import computed
+from holdfast_studies.names import check_known
 
 Named = TypeVar("Named", PublicTest, ComparedMethod)
-
-# Near names that an error offers for one that is not known.
-MOST_SUGGESTED = 3
 
 
 def compare(
@@ -120,9 +117,7 @@ def _chosen(argument: str, asked: Sequence[str | Named], known: Mapping[str, Nam
     chosen: dict[str, Named] = {}
     for each in asked or known.values():
         if isinstance(each, str):
-            if each not in known:
-                names = f"{argument} must be among the {len(known)} that `holdfast compare --list` names"
-                raise ValueError(f"{names}, got {each!r}{suggestion(each, known, MOST_SUGGESTED)}")
+            check_known(each, known, "compare", argument)
             each = known[each]
         if chosen.setdefault(each.name, each) is not each:
             raise ValueError(f"{argument} must have different names, got two of the name {each.name!r}")

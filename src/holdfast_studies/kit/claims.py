@@ -16,6 +16,9 @@ from holdfast_studies.claims import Position as Position
 
 NOT_MEASURED = Estimate(np.nan, np.nan, np.nan)
 Range = tuple[float, float]
+# The share of runs or draws of which a statement without exceptions is asked: few of them can confirm nine in ten, and
+# some hundreds all but one in a hundred.
+NINE_IN_TEN, NEARLY_ALL = (0.9, 1.0), (0.99, 1.0)
 # How claims abbreviate settings.
 SYMBOLS = {
     "dimension": "d",

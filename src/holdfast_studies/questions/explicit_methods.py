@@ -34,7 +34,7 @@ from holdfast.theory.lyapunov import two_point_threshold
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, over
 from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure, quantile_bars
 from holdfast_studies.kit.runs import Effort, Progress, over_seeds, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import quantiles, study
 
 LEFT_OPEN = (
     "All settings: d=100, r1=r2=1, two environments of strengths s - M and s + M, s=1, M=8, a batch of m=8000 of each "
@@ -286,7 +286,7 @@ def advantage(data: xr.Dataset) -> xr.DataArray:
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
     """Quantiles of each method, with its step size, penalty and cost."""
-    runs = data[["invariant", "spurious", "distance"]].quantile([0.1, 0.5, 0.9], "seed").to_dataframe().reset_index()
+    runs = quantiles("invariant", "spurious", "distance")(data)
     settings = (
         data[["step_size", "penalty", "gradients"]].to_dataframe().reset_index().rename(columns={"base": "algorithm"})
     )

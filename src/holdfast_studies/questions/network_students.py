@@ -18,7 +18,7 @@ from holdfast.theory.lyapunov import two_point_threshold
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above
 from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure, quantile_bars
 from holdfast_studies.kit.runs import Effort, Progress, over_seeds, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import quantiles, study
 from holdfast_studies.questions.neuron_exponents import lasting_share
 from holdfast_studies.questions.two_layer_network import (
     ActivationName,
@@ -255,7 +255,7 @@ def draw(data: xr.Dataset) -> Figure:
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
     """Quantiles of what each student has learned, with each kind of batches."""
-    learned = data[["invariant", "spurious"]].quantile([0.1, 0.5, 0.9], "seed").to_dataframe().reset_index()
+    learned = quantiles("invariant", "spurious")(data)
     lost = data["diverged"].mean("seed").to_dataframe(name="diverged").reset_index()
     return learned.merge(lost, on=["student", "batches"])
 

@@ -301,9 +301,9 @@ def _excess(data: xr.Dataset, batching: str, count: int) -> np.ndarray:
     return np.square(data["spurious"].sel(batching=batching, judged=count).values - BIAS)
 
 
-def pooled_excess(count: int, diversity: float = DIVERSE) -> float:
+def pooled_excess(count: int) -> float:
     """Its mean for pooled batches in the long run, which learn max(mean of the panel, 0): U U^T cannot be negative."""
-    spread = diversity / np.sqrt(count)
+    spread = DIVERSE / np.sqrt(count)
     return spread**2 * NORMAL.expectation(lambda n: np.square(np.maximum(n, -BIAS / spread)))
 
 

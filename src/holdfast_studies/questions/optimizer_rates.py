@@ -52,9 +52,9 @@ def random_problems() -> dict[str, np.ndarray]:
 
 
 @cache
-def threshold(effective: float = EFFECTIVE) -> float:
-    """The heterogeneity at which momentum starts to wash out, at an effective step size eta / (1 - beta)."""
-    return float(brentq(lambda m: exponent("momentum", effective, m), 6.0, 20.0, xtol=1e-3))
+def threshold() -> float:
+    """The heterogeneity at which momentum starts to wash out, at the effective step size `EFFECTIVE`."""
+    return float(brentq(lambda m: exponent("momentum", EFFECTIVE, m), 6.0, 20.0, xtol=1e-3))
 
 
 def _settled_growth(seeds: int, steps: int, given: Mapping[str, ArrayLike]) -> np.ndarray:

@@ -26,7 +26,6 @@ LEFT_OPEN = (
     "Settings of our choice: epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.026, 5000 steps.",
     "How states of B_1 that SGD need not visit are drawn: balanced layers, the first squared singular value uniform "
     "up to C, the second one uniform up to where the conditions end, random directions.",
-    "A quick look (--quick) takes 4 seeds, for the choice and for the test.",
 )
 # Near the end of rank 2, so that the jump falls into a run that is short enough to look at every step.
 STEP_SIZE, RIDGE, STEPS = RUN.step_size, 0.026, 5000

@@ -19,7 +19,6 @@ LEFT_OPEN = (
     "collapse comes in the end at any constant step size and ridge; at those of the experiment `jumps` it is out of "
     "reach of a simulation.",
     "The constants of B_0: those of the experiment `entering`.",
-    "A quick look (--quick) takes 4 seeds and half the steps.",
 )
 QUICK_PART = 2  # a quick look takes one step in this many
 # A ridge at which gradient descent stays at rank 1.

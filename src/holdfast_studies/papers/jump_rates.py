@@ -22,7 +22,6 @@ LEFT_OPEN = (
     "A rate is the number of jumps over the total time spent sitting at rank 2, so that runs cut off by the end of "
     "the simulation, or that diverge, count as what they are. The share that left is one of the runs that did not "
     "diverge first; at the settings here none does.",
-    "A quick look (--quick) takes 4 seeds and a fifth of the steps, without widths 2 and 3 and depth 5.",
 )
 QUICK_PART = 5  # a quick look takes one step in this many
 STEPS, EVERY = 30_000, 200

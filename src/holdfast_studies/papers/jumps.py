@@ -28,7 +28,6 @@ LEFT_OPEN = (
     "watched until then.",
     "How the stochastic differential equation is solved: Euler-Maruyama, with one and with eight steps to a step of "
     "SGD. It is run for fewer steps than SGD because it is slower, which is why rates are compared and not shares.",
-    "A quick look (--quick) takes 4 seeds and a quarter of the steps.",
 )
 QUICK_PART = 4  # a quick look takes one step in this many
 # Of the 2 x 2 example in all experiments on jumps: the defaults of the library.

@@ -128,7 +128,7 @@ def crossing(positions: ArrayLike, values: np.ndarray) -> float:
         >>> round(crossing([1.0, 2.0, 3.0], np.array([[-1.0, 1.0, 3.0]])), 6)
         1.5
     """
-    slope, offset = np.polyfit(positions, values.mean(0), 1)
+    slope, offset = np.polyfit(np.asarray(positions, float), values.mean(0), 1)
     return float(-offset / slope)
 
 

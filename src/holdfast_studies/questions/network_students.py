@@ -159,8 +159,9 @@ def _train(
     steps = round(student.time / growth)
     batches, spreads = zip(*cells, strict=True)
     starts = _starts(student, seeds)
-    given = {"heterogeneity": spreads, "step_size": student.step_size(growth)}
-    parameters, numbers = over_seeds(given, seeds, FIRST_SEED, np.float32)
+    parameters, numbers = over_seeds(
+        {"heterogeneity": spreads, "step_size": student.step_size(growth)}, seeds, FIRST_SEED, np.float32
+    )
     parameters["batches"] = np.repeat(batches, seeds).astype(np.int32)
     parameters |= {key: np.tile(value, (len(cells), *[1] * (value.ndim - 1))) for key, value in starts.items()}
     every = steps // RECORDS // 2 * 2 + 1

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from holdfast.core.progress import counted
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -31,7 +33,13 @@ _LEAST_NEEDED = (("[0.025", "0.975]"), ("effect",), ("std err",))
 
 
 def new_table(
-    title: str | None, headings: Sequence[str], *, left: Collection[str] = (), caption: str | None = None, **look: Any
+    title: str | None,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]] = (),
+    *,
+    left: Collection[str] = (),
+    caption: str | None = None,
+    **look: Any,
 ) -> Table:
     """A table for a terminal; columns are aligned to the right unless `left` has their headings.
 
@@ -42,29 +50,26 @@ def new_table(
     table = Table(title=title, title_justify="left", caption=caption, caption_justify="left", **look)
     for heading in headings:
         table.add_column(heading, justify="left" if heading in left else "right")
+    for row in rows:
+        table.add_row(*row)
     return table
+
+
+def show(*parts: Table | str, width: int | None = None) -> None:
+    """Print tables, and sentences as they are."""
+    console = Console(width=width)
+    for part in parts:
+        console.print(escape(part) if isinstance(part, str) else part, highlight=False)
 
 
 def show_model(model: "TableModel", summary: "TableSummary") -> None:
     """Print the features as in the summary of the fit, what effects are, remarks and the advice."""
     console = Console()
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = FILE_WIDTH  # a file has room for whole names
-    console.print(_table(model, summary, console.width))
+    # A file has room for whole names.
+    width = console.width if console.is_terminal or "COLUMNS" in os.environ else FILE_WIDTH
     remarks = (one for one in summary.remarks if one not in model.advice)
-    show_advice([*model.notes, *in_options([*remarks, *model.advice])], console)
-
-
-def show_passes(count: int) -> None:
-    """Print how often a table was read."""
-    Console().print(f"Read the data {count} {'time' if count == 1 else 'times'}.", highlight=False)
-
-
-def show_advice(sentences: list[str], console: Console | None = None) -> None:
-    """Print sentences, one per line."""
-    console = console or Console()
-    for sentence in sentences:
-        console.print(f"- {sentence}", highlight=False, markup=False)
+    sentences = [*model.notes, *in_options([*remarks, *model.advice])]
+    show(_table(model, summary, width), *map("- {}".format, sentences), width=width)
 
 
 def in_options(sentences: Iterable[str]) -> list[str]:
@@ -81,22 +86,20 @@ def show_held_out(errors: "pd.DataFrame", task: str) -> None:
     """Print the error in each environment when all others were fitted."""
     what = "Share of wrong classes" if task == "classification" else "Mean squared error"
     first = str(errors.index.name)
-    table = new_table(None, (first, *map(str, errors.columns)), left=(first,), box=box.SIMPLE_HEAD, pad_edge=False)
-    for label, row in errors.iterrows():
-        table.add_row(escape(str(label)), *(f"{value:.4g}" for value in row))
+    rows = [(escape(str(label)), *map("{:.4g}".format, row)) for label, row in errors.iterrows()]
+    table = new_table(
+        None, (first, *map(str, errors.columns)), rows, left=(first,), box=box.SIMPLE_HEAD, pad_edge=False
+    )
     table.add_section()
     for name, summary in (("mean", errors.mean()), ("worst", errors.max())):
-        table.add_row(name, *(f"{value:.4g}" for value in summary))
-    console = Console()
-    console.print(f"\n{what} in an environment that was not fitted", highlight=False)
-    console.print(table)
+        table.add_row(name, *map("{:.4g}".format, summary))
+    show(f"\n{what} in an environment that was not fitted", table)
 
 
 def _table(model: "TableModel", summary: "TableSummary", width: int) -> Table:
     from holdfast.estimators.summary import COLUMNS, cell_text, shortened
 
-    count = len(model.effects)
-    environments = f", {count} {'environment' if count == 1 else 'environments'}" if model.environment else ""
+    environments = f", {counted(len(model.effects), 'environment')}" if model.environment else ""
     title = escape(f"{model.task.capitalize()} of {model.target}: {model.rows} rows{environments}")
     frame = summary.table
     columns = {

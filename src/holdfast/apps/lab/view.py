@@ -16,7 +16,7 @@ class Context:
 
     Attributes:
         send: (name, data), sends a part of the result to the page before the rest is ready.
-        progress: called with (done, total).
+        progress: called with (done, total); ends a computation that should stop.
         uploaded: number of an upload of the same tab -> the file, in memory, or a ValueError.
         results: the folder that `holdfast lab --results` names.
     """
@@ -34,7 +34,7 @@ class View(NamedTuple):
         settings: a frozen dataclass whose fields are made by `holdfast.apps.lab.inputs`; it may check combinations.
         compute: (settings, context) -> the data of the charts, by name. Arrays become lists and NaN null. The part
             `code` is the same computation for copying: a script (`python`) and a line for the shell (`command`). Long
-            work asks `holdfast.core.worker` whether it should stop; the loop over steps does so already.
+            work that reports no progress asks `holdfast.core.worker` whether it should stop; the loop over steps does.
     """
 
     settings: type

@@ -42,7 +42,7 @@ def test_fit_then_predict(plants, tmp_path, capsys):
     assert main([*fit, "--out", str(model), "--plots", str(tmp_path / "figures")]) == 0
     printed, noted = capsys.readouterr()
     assert noted == f"wrote {model}\n"
-    assert "Regression of yield: 2995 rows, 3 environments" in printed
+    assert "Regression of yield: 2,995 rows, 3 environments" in printed
     assert "varies" in printed
     assert "5 of 3000 rows were left out" in " ".join(printed.split())
     assert "treat the selected features as given, although the same rows selected them" in " ".join(printed.split())

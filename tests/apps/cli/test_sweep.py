@@ -196,11 +196,8 @@ def test_a_wrong_specification_is_refused_before_anything_is_written(change, wor
     [
         ("sweep SPEC", "out must be given"),
         ("sweep SPEC --out ", "out must be a folder for the result, got ''"),
-        ("sweep-plot nothing --x bias --at bias=1 bias=2", "at must fix each setting at one value, got bias=1 bias=2"),
-        (
-            "sweep-plot nothing --x bias --at bias=1 --at bias=2",
-            "at must fix each setting at one value, got bias=1 bias",
-        ),
+        ("sweep-plot nothing --x bias --at bias=1 bias=2", "at must fix bias at one value, got 'bias=2' as well"),
+        ("sweep-plot nothing --x bias --at bias=1 --at bias=2", "at must fix bias at one value, got 'bias=2' as well"),
         ("sweep nothing.toml --out runs", "which does not exist"),
         ("sweep SPEC --out runs --workers 2 --processes 2", "only one engine may be chosen, got workers and processes"),
         ("sweep SPEC --out runs --dask head.json", "got 'head.json', which does not exist"),

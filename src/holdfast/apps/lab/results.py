@@ -19,12 +19,6 @@ FIGURES = {".svg": "image/svg+xml", ".png": "image/png"}
 MOST_LINES = 8
 
 
-class ClaimConditions(msgspec.Struct, frozen=True):
-    """What the settings miss of a statement."""
-
-    missed: tuple[str, ...] = ()
-
-
 class ClaimRecord(msgspec.Struct, frozen=True):
     """A claim in `claims.json`; see `holdfast_studies.Claim`. Numbers that were not measured are None."""
 
@@ -36,7 +30,7 @@ class ClaimRecord(msgspec.Struct, frozen=True):
     allowed: tuple[float | None, float | None]
     settings: str = ""
     why: str = ""
-    conditions: ClaimConditions = ClaimConditions()
+    conditions: dict[str, Any] = {}
 
 
 class ClaimFile(msgspec.Struct, frozen=True):

@@ -50,10 +50,10 @@ def as_call(name: str, arguments: Mapping[str, Any], *positional: str) -> str:
         >>> print(as_call("hf.Settings", given(Settings(dimension=20, order="cyclic"))))
         hf.Settings(
             dimension=20,
-            order="cyclic",
+            order='cyclic',
         )
     """
-    lines = [*positional, *(f"{argument}={literal(value)}" for argument, value in arguments.items())]
+    lines = [*positional, *(f"{argument}={value!r}" for argument, value in arguments.items())]
     return "\n    ".join([f"{name}(", *(f"{line}," for line in lines)]) + "\n)" if lines else f"{name}()"
 
 
@@ -66,16 +66,3 @@ def as_command(words: str | list[str], options: Mapping[str, Any]) -> str:
     """
     given = words.split() if isinstance(words, str) else words
     return shlex.join(["holdfast", *given, *(f"--{name.replace('_', '-')}={value}" for name, value in options.items())])
-
-
-def literal(value: Any) -> str:
-    """A value in Python, with double quotes around text.
-
-    Example:
-        >>> literal("a b"), literal(0.5)
-        ('"a b"', '0.5')
-    """
-    if not isinstance(value, str):
-        return repr(value)
-    plain = value.isprintable() and not {'"', "\\"} & set(value)
-    return f'"{value}"' if plain else repr(value)

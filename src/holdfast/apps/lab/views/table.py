@@ -9,7 +9,7 @@ from holdfast.apps.lab.examples import EXAMPLES, example_table
 from holdfast.apps.lab.inputs import choice, column, columns, upload
 from holdfast.apps.lab.tables import TableLook, check_features, look_at
 from holdfast.apps.lab.uploads import Upload
-from holdfast.apps.lab.view import Context, View, as_call, as_command, literal
+from holdfast.apps.lab.view import Context, View, as_call, as_command
 from holdfast.core.progress import counted, stages
 from holdfast.tables.options import ReadingOptions
 
@@ -201,7 +201,7 @@ def _code(chosen: _ChosenTable) -> dict[str, str]:
     command, make = as_command(words, columns | settings.fitting), ""
     if not settings.upload:
         example = "from holdfast.apps.lab.examples import example_table"
-        make = f"example_table({literal(settings.example)}).to_csv({literal(name)}, index=False)\n"
+        make = f"example_table({settings.example!r}).to_csv({name!r}, index=False)\n"
         imports.append(example)
         command = f"python -c {shlex.quote(f'{example}; {make.strip()}')} && {command}"
     listed = "\n".join(imports)
@@ -209,7 +209,7 @@ def _code(chosen: _ChosenTable) -> dict[str, str]:
 
 {listed}
 
-{make}model, estimator = {as_call("fit_table", columns | settings.fitting, literal(name), *options)}
+{make}model, estimator = {as_call("fit_table", columns | settings.fitting, repr(name), *options)}
 print(estimator.summary())
 print(*model.notes, *model.advice, sep="\\n")
 model.save(Path("model.json"))

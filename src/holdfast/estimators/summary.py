@@ -95,7 +95,7 @@ class TableSummary:
         >>> same = {"selected": one > 0, "varies": one < 0, "names": ["light"], "labels": ["north", "south"]}
         >>> stability = describe_effects(own, 2 * one, 0.1 * one, **same).stability
         >>> summary = TableSummary(stability, "regression", 100, 3, 0.8, 0.8, response="yield")
-        >>> print(str(summary).splitlines()[0])
+        >>> print(summary.headline.split(".")[0])
         Regression of yield: 100 rows, 3 environments
         >>> summary.table[["low", "high"]].round(2).loc["light"].tolist(), summary.table["verdict"].tolist()
         ([1.8, 2.2], ['same'])
@@ -143,6 +143,17 @@ class TableSummary:
         """What to mind besides what effects are; nothing of a single environment, which has nothing to compare."""
         return [] if self.environments == 1 else [*self._about_coefficients(), *self._outside(), *self._disagreements()]
 
+    @property
+    def headline(self) -> str:
+        """What was fitted to how much, and what that explains."""
+        selected = f"{self.stability['selected'].sum()} of {counted(len(self.stability), 'feature')}"
+        return (
+            f"{self.task.capitalize()} of {self.response}: {counted(self.rows, 'row')}, "
+            f"{counted(self.environments, 'environment')}. Same effect in all environments: {selected}. "
+            f"Explained: {self.explained:.1%}, by all features {self.explained_by_all:.1%}. "
+            f"Pooling weight: {self.pooling:.2f}."
+        )
+
     def text(self, width: int = WIDTH) -> str:
         """The summary in lines of at most this width: a narrow table leaves out the columns that are needed least."""
         table = self.table
@@ -158,14 +169,8 @@ class TableSummary:
                 break
         body = cells.set_axis(shortened(names, max(room, FEWEST))).to_string().splitlines()
         length = len(body[0])
-        title = f"{self.task.capitalize()} of {self.response}: {counted(self.rows, 'row')}, "
-        facts = (
-            f"Same effect: {self.stability['selected'].sum()} of {counted(len(table), 'feature')}. "
-            f"Explained: {self.explained:.1%}, by all features {self.explained_by_all:.1%}. "
-            f"Pooling weight: {self.pooling:.2f}."
-        )
-        lines = [*textwrap.wrap(title + counted(self.environments, "environment"), length), "=" * length]
-        lines += [*textwrap.wrap(facts, length), "-" * length, body[0], "-" * length, *body[1:], "=" * length]
+        rule, line = "=" * length, "-" * length
+        lines = [*textwrap.wrap(self.headline, length), rule, body[0], line, *body[1:], rule]
         for number, note in enumerate(self.notes, 1):
             lines += textwrap.wrap(f"[{number}] {note}", length, subsequent_indent="    ")
         return "\n".join(lines)

@@ -92,7 +92,7 @@ def test_names_of_features_can_be_told_apart(model, capsys, monkeypatch, width):
 
 def test_one_environment_is_not_several(model, capsys, monkeypatch):
     one = msgspec.structs.replace(model, effects=model.effects[:1])
-    assert "100 rows, 1 environment " in _printed(one, capsys, monkeypatch, 140)[0] + " "
+    assert "100 rows, 1 environment." in _printed(one, capsys, monkeypatch, 140)[0]
 
 
 @pytest.mark.parametrize("width", [60, 70, 80, 100])

@@ -1,7 +1,7 @@
 """What a view is, what its computation may use, and the code that it offers for copying."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,12 +57,11 @@ def as_call(name: str, arguments: Mapping[str, Any], *positional: str) -> str:
     return "\n    ".join([f"{name}(", *(f"{line}," for line in lines)]) + "\n)" if lines else f"{name}()"
 
 
-def as_command(words: str | list[str], options: Mapping[str, Any]) -> str:
+def as_command(words: Sequence[str], options: Mapping[str, Any]) -> str:
     """A line for the shell. An option and its value are one word, because a value may begin with a dash.
 
     Example:
-        >>> as_command("simulate", {"dimension": 20, "init_scale": 1e-05})
+        >>> as_command(["simulate"], {"dimension": 20, "init_scale": 1e-05})
         'holdfast simulate --dimension=20 --init-scale=1e-05'
     """
-    given = words.split() if isinstance(words, str) else words
-    return shlex.join(["holdfast", *given, *(f"--{name.replace('_', '-')}={value}" for name, value in options.items())])
+    return shlex.join(["holdfast", *words, *(f"--{name.replace('_', '-')}={value}" for name, value in options.items())])

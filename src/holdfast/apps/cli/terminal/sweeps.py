@@ -73,8 +73,7 @@ def show_outcome(sweep: Sweep, outcome: WorkOutcome, path: str) -> None:
         up_to_date = escape(f"{path} is up to date; nothing to compute")
         say("no cell could be computed" if outcome.failed else up_to_date)
     failures = {reason: len(cells) for reason, cells in outcome.failures.items()}
-    _show_failures(failures, failed_settings(sweep, outcome.failures), "The same command")
-    _show_notes(outcome.notes)
+    _show_trouble(failures, failed_settings(sweep, outcome.failures), "The same command", outcome.notes)
 
 
 def show_status(status: SweepStatus, folder: str) -> None:
@@ -90,22 +89,21 @@ def show_status(status: SweepStatus, folder: str) -> None:
     if status.seconds_left:
         facts["rate"] = f"{status.rate:.3g} cells/s, {duration(status.seconds_left)} left"
     _show_facts(facts | {"failed": f"{sum(status.failures.values()):,}"})
-    _show_failures(status.failures, status.failed, "`holdfast sweep`")
-    _show_notes(status.notes)
+    _show_trouble(status.failures, status.failed, "`holdfast sweep`", status.notes)
 
 
-def _show_notes(notes: Iterable[str]) -> None:
-    for each in notes:
-        say(f"[yellow]{escape(each)}[/yellow]")
-
-
-def _show_failures(failures: Mapping[str, int], failed: Mapping[str, list[dict[str, Any]]], remedy: str) -> None:
+def _show_trouble(
+    failures: Mapping[str, int], failed: Mapping[str, list[dict[str, Any]]], remedy: str, notes: Iterable[str]
+) -> None:
+    """Why cells failed, with settings of some; and notes."""
     for reason, count in sorted(failures.items(), key=lambda each: -each[1])[:MOST_REASONS]:
         say(f"  [red]{counted(count, 'cell')} failed[/red]: {escape(reason)}")
         for point in failed.get(reason, []):
             say(f"    at {escape(describe_point(point))}")
     if failures:
         say(f"{remedy} tries them again.")
+    for each in notes:
+        say(f"[yellow]{escape(each)}[/yellow]")
 
 
 def _show_facts(facts: Mapping[str, str]) -> None:

@@ -152,7 +152,7 @@ compared = hf.simulate(replace(settings, batching="{settings.batching}"{order}))
 for trajectory in (hetero, compared):
     print(trajectory.final[["invariant", "spurious"]].median("seed"))
 """
-    command = " && ".join(as_command("simulate", given(each)) for each in simulated.values())
+    command = " && ".join(as_command(["simulate"], given(each)) for each in simulated.values())
     return {"python": python, "command": command}
 
 

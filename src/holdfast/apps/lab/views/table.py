@@ -10,7 +10,7 @@ from holdfast.apps.lab.inputs import choice, column, columns, upload
 from holdfast.apps.lab.tables import TableLook, check_features, look_at
 from holdfast.apps.lab.uploads import Upload
 from holdfast.apps.lab.view import Context, View, as_call, as_command
-from holdfast.core.progress import counted, stages
+from holdfast.core.progress import stages
 from holdfast.tables.options import ReadingOptions
 
 if TYPE_CHECKING:
@@ -175,16 +175,10 @@ def _held_out(chosen: _ChosenTable, environments: int, progress: Sequence[Any]) 
 
 def _summary(ours: "FittedTable", held_out: Mapping[str, Any]) -> str:
     """The result in a few sentences."""
-    model, stability = ours.model, ours.estimator.stability_
-    environments = counted(max(len(model.effects), 1), "environment")
-    features = counted(len(stability), "feature")
-    words = (
-        f"{model.task.capitalize()} of {model.target} from {features}: {model.rows:,} rows, {environments}. "
-        f"Same effect in all environments: {int(stability['selected'].sum())} of {features}."
-    )
+    words = ours.estimator.summary().headline
     if "errors" not in held_out:
         return f"{words} {held_out['sentence']}"
-    what = "Share of wrong classes" if model.task == "classification" else "Mean squared error"
+    what = "Share of wrong classes" if ours.model.task == "classification" else "Mean squared error"
     listed = ", ".join(f"{name} {each.mean():.3g} ({each.max():.3g})" for name, each in held_out["errors"].items())
     return f"{words} {what} in held-out environments, on average (and the worst): {listed}."
 

@@ -136,12 +136,7 @@ class TableSummary:
         """What to mind, in sentences."""
         if self.environments == 1:
             return ["There is only one environment: nothing is known about how effects differ elsewhere."]
-        return [self.legend, *self.remarks]
-
-    @property
-    def remarks(self) -> list[str]:
-        """What to mind besides what effects are; nothing of a single environment, which has nothing to compare."""
-        return [] if self.environments == 1 else [*self._about_coefficients(), *self._outside(), *self._disagreements()]
+        return [self.legend, *self._about_coefficients(), *self._outside(), *self._disagreements()]
 
     @property
     def headline(self) -> str:

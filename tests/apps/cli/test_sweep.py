@@ -343,9 +343,9 @@ def test_a_phase_diagram_that_fails_is_no_wrong_input(tmp_path, capsys, monkeypa
 
     monkeypatch.setattr("holdfast.sensing.simulation.execute", exhausted)
     assert main(["phase", "time", "--cells", "2", "--seeds", "2", "--out", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("holdfast: 2 cells of time failed: ")
-    assert said.endswith("MemoryError: 8 TiB; the same command tries again\n")
+    said = capsys.readouterr().out
+    assert "2 cells failed: MemoryError: 8 TiB" in said
+    assert said.endswith("The same command tries them again.\n")
 
 
 def test_jumps_resume_where_they_stopped(tmp_path, capsys):

@@ -58,7 +58,8 @@ def show_model(model: "TableModel", summary: "TableSummary") -> None:
 
     width = min(shutil.get_terminal_size((WIDTH, 0)).columns, WIDTH)
     print(*in_options([summary.text(width)]))
-    show(*(f"- {each}" for each in (*model.notes, *in_options(model.advice)) if each not in summary.notes))
+    said = summary.notes
+    show(*map("- {}".format, [*model.notes, *in_options(each for each in model.advice if each not in said)]))
 
 
 def in_options(sentences: Iterable[str]) -> list[str]:

@@ -1,7 +1,6 @@
 """Multi-environment matrix sensing: y = <X, A* + A(e)>."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -12,11 +11,7 @@ from holdfast.core.validation import require
 from holdfast.sensing.environments import Environments
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["invariant_basis", "invariant_spectrum", "spurious_basis", "environments"],
-    meta_fields=[],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class MatrixSensing:
     """The signal A* that all environments share and the law of the signal A(e) that is different in each.

@@ -19,8 +19,7 @@ from holdfast.core.statistics import Estimate, median
 from holdfast.sensing import batching
 from holdfast.sensing.environments import two_point
 from holdfast.sensing.oracles.quadratic import RankOneGradient, rank_one
-from holdfast.sensing.problem import MatrixSensing
-from holdfast.sensing.quadratic_network import quadratic_network, random_neurons
+from holdfast.sensing.problem import MatrixSensing, quadratic_network, random_neurons
 from holdfast.sensing.signals import signals
 from holdfast_studies.kit.claims import OUR_SETTINGS, Claim, ClaimBuilder, Conditions, Position, above, below, share
 from holdfast_studies.kit.drawing import COLOURS, Figure, band, legend_below, new_figure, quantile_table

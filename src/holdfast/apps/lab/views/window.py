@@ -167,7 +167,7 @@ def _tail(settings: WindowSettings, environments: "FiniteEnvironments", law: "St
 @lru_cache(maxsize=64)
 def _search(strengths: str, **wanted: Any) -> tuple[str, ...]:
     """Sentences about settings that keep a promise; they depend on `SEARCHED` alone."""
-    from holdfast.theory.diagnosis import search_settings
+    from holdfast.theory.advice import search_settings
     from holdfast.theory.order_advice import advise_order
     from holdfast.theory.window import sharp_window
 

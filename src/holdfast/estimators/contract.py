@@ -2,7 +2,7 @@
 
 import warnings
 from numbers import Real
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -205,52 +205,6 @@ def response_name(y: Any) -> str:
         ('wage', 'y')
     """
     return str(y.name) if isinstance(y, pd.Series) and y.name is not None else "y"
-
-
-class WeightedRows(NamedTuple):
-    """The rows of a table that count.
-
-    Attributes:
-        x: (rows, features).
-        y: (rows,).
-        grouping: their environments; those without rows are left out.
-        weights: (rows,), all positive; how many rows each row stands for.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    grouping: Grouping
-    weights: np.ndarray
-
-
-def weighted_rows(x: np.ndarray, y: np.ndarray, environments: Any, sample_weight: Any) -> WeightedRows:
-    """Leave out the rows of weight zero.
-
-    Weights are frequencies: a weight of 2 is the row twice, and their sum is the number of rows that all tests count.
-    Weights that were divided by their sum would make one row of the table, from which nothing can be told: a warning
-    says so.
-
-    Args:
-        x: (rows, features).
-        y: (rows,).
-        environments: one label for each row; None: one environment.
-        sample_weight: one number for each row, or one for all; None: 1.
-
-    Example:
-        >>> rows = weighted_rows(np.eye(3), np.arange(3), ["a", "b", "b"], [0, 2, 1])
-        >>> rows.y.tolist(), rows.grouping.labels, rows.weights.tolist()
-        ([1, 2], ['b'], [2.0, 1.0])
-    """
-    grouping = group_rows(environments, len(x))
-    if sample_weight is None:
-        return WeightedRows(x, y, grouping, np.ones(len(x)))
-    weights = checked_weights(sample_weight, len(x))
-    positive = weights > 0
-    if not positive.any():
-        raise ValueError("sample_weight must be positive for at least one row, got zeros only")
-    found = WeightedRows(x[positive], y[positive], grouping.where(positive), weights[positive])
-    warn_of_small_weights(float(weights.sum()), len(found.y), x.shape[1], found.grouping.count)
-    return found
 
 
 def checked_weights(sample_weight: Any, row_count: int) -> np.ndarray:

@@ -9,13 +9,15 @@ import pandas as pd
 from scipy.special import log_softmax
 
 from holdfast.algorithms.losses.logistic import LogisticRows
+from holdfast.core.moments import standard_units
 from holdfast.core.progress import Progress, stages
-from holdfast.estimators.advice import TableDescription
+from holdfast.estimators.advice import TableDescription, class_table
 from holdfast.estimators.description import LinearFit, linear_fit
 from holdfast.estimators.effects import EffectTables, logistic_effects
 from holdfast.estimators.inference import blended_logistic_covariance, softmax_errors
 from holdfast.estimators.linear import STAGE, SearchSettings, TableProblem, fit_linear
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
+from holdfast.estimators.rows import ArrayRows
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
 from holdfast.estimators.search.evidence import logistic_evidence
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, softmax_regression
@@ -50,6 +52,14 @@ class ClassRows(NamedTuple):
         columns = (self.z if directions is None else self.z @ directions).T
         positive = (self.codes == number).astype(float)
         return [LogisticRows(columns[:, own], positive[own], self.weights[own]) for own in self.parts]
+
+
+def class_rows(rows: ArrayRows, names: Sequence[str], classes: np.ndarray) -> ClassRows:
+    """Rows with classes in standard units."""
+    scaling = standard_units(rows.x, rows.weights)
+    table = class_table(names, rows.grouping.labels, scaling, classes, rows.response)
+    codes = np.searchsorted(classes, rows.y)
+    return ClassRows(scaling.apply(rows.x), codes, classes, rows.weights, rows.grouping.rows(), table)
 
 
 def fit_effects(rows: ClassRows, settings: SearchSettings, progress: Progress | None = None) -> LinearFit:

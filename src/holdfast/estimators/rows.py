@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
 from holdfast.core.class_moments import ClassMoments, add_class_moments, collect_class_moments
-from holdfast.core.grouping import group_rows
+from holdfast.core.grouping import Grouping, group_rows
 from holdfast.core.moments import MomentSums, add_moments, check_squares, collect_moments
 from holdfast.estimators.contract import (
     check_no_text,
@@ -94,6 +94,11 @@ class Rows(Protocol):
     """The rows of a table, to be read once for each call."""
 
     @property
+    def name(self) -> str:
+        """What they are called in messages."""
+        ...
+
+    @property
     def passes(self) -> Passes:
         """How often the rows were read."""
         ...
@@ -107,7 +112,14 @@ class Rows(Protocol):
         ...
 
     def all(self, statement: Callable[..., bool]) -> bool:
-        """Whether a statement about (X, y, ...) is true of all rows; False if they cannot be read again."""
+        """Whether a statement about (X, y, environments, positions, weights) is true of all rows that are read again.
+
+        False if they cannot be read again.
+        """
+        ...
+
+    def together(self) -> "ArrayRows | None":
+        """All rows in one memory; None if they may not fit into it."""
         ...
 
 
@@ -145,8 +157,7 @@ def sum_rows(
         return None
     features = X if expand is None else expand(np.asarray(X, float))
     names = _names(features)
-    checks: dict = {"dtype": np.float64} if classes else {"y_numeric": True, "dtype": [np.float64, np.float32]}
-    x, values = check_rows(None, features, y, ensure_min_samples=1, **checks)
+    x, values = check_rows(None, features, y, ensure_min_samples=1, **_checks(bool(classes)))
     grouping, positions = group_rows(environments, len(x)), np.arange(len(x)) if positions is None else positions
     if weights is not None:
         weights = checked_weights(weights, len(x))
@@ -177,6 +188,11 @@ def sum_rows(
     )
 
 
+def _checks(classes: bool) -> dict[str, Any]:
+    """What scikit-learn is to check; moments of numbers can be summed in single precision, too."""
+    return {"dtype": np.float64} if classes else {"y_numeric": True, "dtype": [np.float64, np.float32]}
+
+
 def _names(X: Any) -> tuple[str, ...] | None:
     """The names of the features that scikit-learn would know: the columns of a data frame, if they are text."""
     columns = X.columns if isinstance(X, pd.DataFrame) else getattr(X, "column_names", getattr(X, "columns", ()))
@@ -202,6 +218,80 @@ def _of_all(total: RowSums | None, name: str, weighted: bool) -> RowSums:
     return total.ordered()
 
 
+class ArrayRows(NamedTuple):
+    """Rows in memory that have passed scikit-learn's checks; those of weight zero are left out.
+
+    Attributes:
+        x: (rows, features).
+        y: (rows,).
+        grouping: their environments.
+        weights: (rows,), how many rows each row stands for, all positive.
+        names: of the features; None if they have none.
+        response: its name.
+        passes: how often they were read.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    grouping: Grouping
+    weights: np.ndarray
+    names: tuple[str, ...] | None
+    response: str
+    passes: Passes
+    name: str = "arrays"
+
+    def sums(self, collect: Collect) -> RowSums:
+        """The sums of all rows."""
+        self.passes.count += 1
+        named = self.x if self.names is None else pd.DataFrame(self.x, columns=self.names, copy=False)
+        weights = None if (self.weights == 1).all() else self.weights
+        with config_context(assume_finite=True):
+            found = collect(named, pd.Series(self.y, name=self.response), self.grouping, None, weights)
+        assert found is not None  # there are rows, and they count
+        return found
+
+    def all(self, statement: Callable[..., bool]) -> bool:
+        """Whether a statement is true of all rows."""
+        return statement(self.x, self.y)
+
+    def together(self) -> "ArrayRows":
+        """These are all rows."""
+        return self
+
+
+def array_rows(
+    estimator: Any, X: Any, y: Any, environments: Any = None, sample_weight: Any = None, *, classes: bool = False
+) -> ArrayRows:
+    """The arguments of `fit`, in memory, without rows of weight zero; ValueError if they do not belong together.
+
+    Weights are frequencies: a weight of 2 is the row twice, and their sum is the number of rows that all tests count.
+
+    Args:
+        estimator: that is fitted, and learns the names of the features; None: the rows have been checked.
+        X: (rows, features).
+        y: (rows,).
+        environments: one label for each row; None: one environment.
+        sample_weight: one number for each row, or one for all; None: 1.
+        classes: whether y holds labels of classes.
+
+    Example:
+        >>> from sklearn.linear_model import LinearRegression
+        >>> rows = array_rows(LinearRegression(), np.eye(3), np.arange(3), ["a", "b", "b"], [0, 2, 1])
+        >>> rows.y.tolist(), rows.grouping.labels, rows.weights.tolist()
+        ([1, 2], ['b'], [2.0, 1.0])
+    """
+    x, values = check_rows(estimator, X, y, **_checks(classes))
+    names, grouping, weights = _names(X), group_rows(environments, len(x)), np.ones(len(x))
+    if sample_weight is not None:
+        weights = checked_weights(sample_weight, len(x))
+        counted = weights > 0
+        if not counted.any():
+            raise ValueError("sample_weight must be positive for at least one row, got zeros only")
+        x, values, grouping, weights = x[counted], values[counted], grouping.where(counted), weights[counted]
+        warn_of_small_weights(float(weights.sum()), len(x), x.shape[1], grouping.count)
+    return ArrayRows(x, values, grouping, weights, names, response_name(y), Passes())
+
+
 @dataclass(frozen=True)
 class ChunkRows:
     """Rows of an iterable of chunks.
@@ -209,16 +299,14 @@ class ChunkRows:
     Attributes:
         chunks: (X, y), (X, y, environments) or (X, y, environments, sample_weight) each.
         weighted: whether they may have weights.
-        name: what they are called in messages.
-        checked: whether scikit-learn's checks have passed, so that nothing has to be read once more for them.
         passes: how often they were read.
+        name: what they are called in messages.
     """
 
     chunks: Iterable[tuple]
     weighted: bool = True
-    name: str = "chunks"
-    checked: bool = False
     passes: Passes = field(default_factory=Passes)
+    name = "chunks"
 
     def sums(self, collect: Collect) -> RowSums:
         """The sums of all rows."""
@@ -231,15 +319,17 @@ class ChunkRows:
             for name in has:
                 if has[name] != given[name]:
                     raise ValueError(f"chunks must all have {name}, or none of them, got some with and some without")
-            with config_context(assume_finite=self.checked or None):
-                found = collect(X, y, environments, np.arange(begin, begin + len(X)), weights)
+            found = collect(X, y, environments, np.arange(begin, begin + len(X)), weights)
             begin += len(X)
             total = found if total is None else total if found is None else total.merge(found)
-        return _of_all(total, self.name, weighted=given is not None and given["weights"])
+        return _of_all(total, "chunks", weighted=given is not None and given["weights"])
 
     def all(self, statement: Callable[..., bool]) -> bool:
         """Nothing is known about all rows, for chunks may be such that they can be read once."""
         return False
+
+    def together(self) -> None:
+        """Chunks are of a table that does not fit into memory."""
 
     def _entries(self) -> Iterator[tuple[Any, Any, Any, Any]]:
         """X, y, environments and weights of each chunk; ValueError for anything else than a chunk."""
@@ -268,12 +358,14 @@ class DaskRows:
         columns: argument -> a Dask column with the same partitions: y, and environments and sample_weight where given.
         lengths: partition -> its rows, once they are known.
         passes: by which they are read, and counted.
+        name: what they are called in messages.
     """
 
     X: Any
     columns: Mapping[str, Any]
     lengths: Mapping[int, int] = field(default_factory=dict)
     passes: Passes = field(default_factory=Passes)
+    name = "a Dask data frame"
 
     def __post_init__(self) -> None:
         import dask.dataframe as dd
@@ -301,8 +393,11 @@ class DaskRows:
         return total._replace(response=response_name(self.columns["y"]._meta))
 
     def all(self, statement: Callable[..., bool]) -> bool:
-        """Whether a statement about (X, y, ...) is true of all rows."""
+        """Whether a statement about (X, y, environments, positions, weights) is true of all rows."""
         return bool(self._reduce(statement, and_))
+
+    def together(self) -> None:
+        """Partitions stay where they are."""
 
     def _reduce(self, collect: Callable[..., Any], merge: Callable[[Any, Any], Any]) -> Any:
         """What is found in (X, y, environments, positions, weights) of all chunks, merged; None if there are none."""
@@ -331,26 +426,11 @@ def _joined_columns(
 
 def _split_columns(chunk: pd.DataFrame, collect: Callable[..., Any], features: Sequence[Any]) -> Any:
     """Features come first: a range of columns is no copy."""
-    weights = chunk.get("sample_weight")
-    if weights is not None:
-        checked_weights(weights, len(chunk))
-        chunk, weights = chunk[weights > 0], weights[weights > 0]
     X = chunk.iloc[:, : len(features)].set_axis(list(features), axis="columns")
-    return collect(X, chunk["y"], chunk.get("environments"), chunk.index.to_numpy(), weights)
+    return collect(X, chunk["y"], chunk.get("environments"), chunk.index.to_numpy(), chunk.get("sample_weight"))
 
 
 def dask_rows(X: Any, y: Any, environments: Any, sample_weight: Any = None) -> DaskRows:
     """The arguments of `fit` with a Dask data frame; ValueError if they do not belong together."""
     given = {"environments": environments, "sample_weight": sample_weight}
     return DaskRows(X, {"y": y} | {name: column for name, column in given.items() if column is not None})
-
-
-def array_rows(estimator: Any, X: Any, y: Any, environments: Any, sample_weight: Any = None) -> ChunkRows:
-    """The arguments of `fit` of a regression, in memory: one chunk; the estimator learns the names of the features."""
-    response = response_name(y)
-    x, y = check_rows(estimator, X, y, y_numeric=True, dtype=[np.float64, np.float32])
-    if sample_weight is not None:
-        sample_weight = checked_weights(sample_weight, len(x))
-    names = getattr(estimator, "feature_names_in_", None)
-    named = x if names is None else pd.DataFrame(x, columns=names, copy=False)
-    return ChunkRows([(named, pd.Series(y, name=response), environments, sample_weight)], name="X", checked=True)

@@ -6,6 +6,7 @@ picks the directions itself, and the span of the leading eigenvectors of P survi
 pooled least squares, and the effects are compared between environments by the same test as those of features.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from holdfast.algorithms.amplification import amplify
 from holdfast.algorithms.factored import Factors, factored
 from holdfast.algorithms.losses import squared
 from holdfast.algorithms.losses.squared import SecondMoments
-from holdfast.core.linear_algebra import pack_symmetric, symmetric_size, unpack_symmetric
+from holdfast.core.linear_algebra import pack_symmetric, symmetric_dimension, symmetric_size, unpack_symmetric
 from holdfast.core.meta_analysis import random_effects
 from holdfast.core.moments import StandardizedMoments
 from holdfast.core.run import Run, run
@@ -95,20 +96,17 @@ class MatrixSettings:
     random_state: Any = 0
 
 
-def fit_matrix(
-    known: StandardizedMoments, dimension: int, labels: list, settings: MatrixSettings, seed: int
-) -> MatrixFit:
+def fit_matrix(known: StandardizedMoments, labels: Sequence, settings: MatrixSettings, seed: int) -> MatrixFit:
     """Wash out the part of a matrix that varies.
 
     Args:
         known: moments of packed measurements, evenly scaled.
-        dimension: d.
         labels: of the environments.
         settings: of the search.
         seed: of the runs.
     """
-    candidates = _candidates(known)
-    runs = _wash(known, dimension, candidates, SCAN_RUNS, seed)
+    candidates, dimension = _candidates(known), symmetric_dimension(known.cross.shape[1])
+    runs = _wash(known, candidates, SCAN_RUNS, seed)
     passed: list[tuple[float, np.ndarray, LinearModel]] = []
     for matrix in np.concatenate(runs):
         values, vectors = np.linalg.eigh(matrix)
@@ -124,7 +122,7 @@ def fit_matrix(
     # of all candidates, the one whose runs themselves end nearest to this matrix
     matrix = _lifted(span, fitted)
     nearest = candidates[int(np.argmin([np.mean(np.square(finals - matrix)) for finals in runs]))]
-    finals = _wash(known, dimension, [nearest], settings.n_runs, seed + 1)[0]
+    finals = _wash(known, [nearest], settings.n_runs, seed + 1)[0]
     return _described(known, labels, nearest, span, fitted, finals, settings.tolerance)
 
 
@@ -162,14 +160,11 @@ def _candidates(known: StandardizedMoments) -> list[WashSettings]:
     return candidates
 
 
-def _wash(
-    known: StandardizedMoments, dimension: int, candidates: list[WashSettings], n_runs: int, seed: int
-) -> list[np.ndarray]:
+def _wash(known: StandardizedMoments, candidates: list[WashSettings], n_runs: int, seed: int) -> list[np.ndarray]:
     """For each candidate (n_runs, dimension, dimension): where P ends up."""
     shared = {
         "data": SecondMoments(*(part.astype(np.float32) for part in known.moments)),
         "weights": known.weights.astype(np.float32),
-        "shape": np.zeros(dimension, np.float32),
     }
     count = len(candidates) * n_runs
     rows = np.minimum(np.arange(-(-count // SLAB) * SLAB), count - 1) // n_runs
@@ -185,7 +180,7 @@ def _wash(
 
 def _matrix_run(shared: Any, parameters: Any) -> Run:
     data = SecondMoments(*map(jnp.asarray, shared["data"]))
-    weights = jnp.asarray(shared["weights"])
+    weights, dimension = jnp.asarray(shared["weights"]), symmetric_dimension(data.cross.shape[1])
     eta, k = parameters["step_size"], parameters["amplification"]
 
     def gradient(key: jax.Array, fitted: jax.Array, step: ArrayLike) -> jax.Array:
@@ -195,7 +190,7 @@ def _matrix_run(shared: Any, parameters: Any) -> Run:
         # one step may at most remove a direction
         return amplified * jnp.minimum(1.0, 1 / (eta * jnp.linalg.norm(amplified) + 1e-12))
 
-    algorithm = factored(gradient, len(shared["shape"]), eta, INIT_SCALE, signed=True, dtype=data.cross.dtype)
+    algorithm = factored(gradient, dimension, eta, INIT_SCALE, signed=True, dtype=data.cross.dtype)
     return Run(algorithm, _observe)
 
 
@@ -205,7 +200,7 @@ def _observe(state: Factors) -> dict[str, jax.Array]:
 
 def _described(
     known: StandardizedMoments,
-    labels: list,
+    labels: Sequence,
     settings: WashSettings,
     span: np.ndarray,
     fitted: LinearModel,

@@ -8,7 +8,8 @@ import pandas as pd
 
 from holdfast.core.moments import Scaling
 from holdfast.estimators.effects import EffectTables
-from holdfast.estimators.pooling import Pooling
+from holdfast.estimators.pooling import LinearModel, Pooling
+from holdfast.estimators.search.coordinates import Coordinates
 
 FEW_ROWS = 20  # with fewer an environment says little about any effect
 NAMED = 8  # features named in a sentence; more are counted
@@ -67,10 +68,13 @@ def class_table(
 
 
 class TableFindings(NamedTuple):
-    """What the sentences are made from.
+    """A linear fit to a table with environments, and all that is known about it: what is said about it follows.
 
     Attributes:
         table: names, labels and units.
+        strict: the fit of what is invariant alone, to features in standard units.
+        pooled: the fit of all features.
+        coordinates: the features, or directions that were found.
         tables: effects, and what they have in common.
         pooling: how much of the prediction comes from all features.
         chosen: whether that weight was chosen from the data.
@@ -83,9 +87,13 @@ class TableFindings(NamedTuple):
         equality: probability of a variation as large as that of the selected features, if they do not vary.
         pooled_equality: that of all features.
         of_class: of more than two classes, the class that the row of each feature is about.
+        first, last: sentences before and after the others.
     """
 
     table: TableDescription
+    strict: LinearModel
+    pooled: LinearModel
+    coordinates: Coordinates
     tables: EffectTables
     pooling: Pooling
     chosen: bool
@@ -98,6 +106,13 @@ class TableFindings(NamedTuple):
     equality: float = 1.0
     pooled_equality: float = 1.0
     of_class: tuple = ()
+    first: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+
+    def in_units(self, model: LinearModel) -> LinearModel:
+        """A model of features in standard units, in the units of the table."""
+        coefficients, shift = self.table.scaling.undo(model.coefficients * self.table.response_scale)
+        return LinearModel(coefficients, model.intercept + shift + self.table.response_location)
 
     @property
     def stability(self) -> pd.DataFrame:
@@ -123,7 +138,7 @@ class TableFindings(NamedTuple):
 def advise(findings: TableFindings) -> list[str]:
     """The advice, most important first."""
     parts = [_about_comparison, _about_features, _about_levels, _about_environments]
-    return [sentence for part in parts for sentence in part(findings)]
+    return [*findings.first, *(sentence for part in parts for sentence in part(findings)), *findings.last]
 
 
 def advise_matrix(

@@ -8,9 +8,10 @@ from typing import Any, Literal
 import numpy as np
 
 from holdfast.core.progress import watched
+from holdfast.estimators.advice import TableFindings
 from holdfast.estimators.class_mean_form import fit_class_means
 from holdfast.estimators.contract import LinearClassifier, check_settings, class_codes
-from holdfast.estimators.description import DescribedFit, LinearFit
+from holdfast.estimators.description import DescribedFit
 from holdfast.estimators.effect_form import ClassRows, class_rows, fit_effects
 from holdfast.estimators.linear import SearchSettings
 from holdfast.estimators.rows import ArrayRows, ChunkRows, Rows, array_rows, dask_rows, sum_rows
@@ -130,7 +131,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         total = table.sums(partial(sum_rows, classes=True))
         total.introduce(self)
         self.classes_, _ = class_codes(np.array(total.sums.classes))
-        fits: dict[Invariance, LinearFit] = {}
+        fits: dict[Invariance, TableFindings] = {}
         if self.invariance != "effects" and not grouped:
             settings = {name: getattr(self, name) for name in ("significance", "tolerance", "rotation", "pooling")}
             fits["class_means"] = fit_class_means(total.sums, total.features, response=total.response, **settings)
@@ -176,9 +177,9 @@ _SEPARATED = {
 }
 
 
-def _choose(rows: ClassRows, fits: Mapping[Invariance, LinearFit]) -> tuple[Invariance, list[str]]:
+def _choose(rows: ClassRows, fits: Mapping[Invariance, TableFindings]) -> tuple[Invariance, list[str]]:
     """Which form of invariance explains more in environments that were not fitted, and a sentence about it."""
-    if not any(fit.findings.varies.any() for fit in fits.values()):
+    if not any(fit.varies.any() for fit in fits.values()):
         return "effects", []  # nothing to choose by: logistic regression is the weaker assumption
     used: dict[str, np.ndarray] = {name: fit.coordinates.directions[:, fit.selected] for name, fit in fits.items()}
     used["constant"] = np.zeros((rows.z.shape[1], 0))

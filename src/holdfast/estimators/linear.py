@@ -9,7 +9,6 @@ import pandas as pd
 
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.advice import TableDescription, TableFindings
-from holdfast.estimators.description import LinearFit, linear_fit
 from holdfast.estimators.effects import OwnEffects, describe_effects
 from holdfast.estimators.inference import standard_errors
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
@@ -54,7 +53,7 @@ def fit_linear(
     systems: Sequence[Coordinates],
     problem: Callable[[Coordinates], TableProblem],
     progress: Progress | None = None,
-) -> LinearFit:
+) -> TableFindings:
     """Select in each coordinate system, use the one whose invariant part predicts best, and describe the result.
 
     Args:
@@ -80,7 +79,7 @@ def _described(
     system: Coordinates,
     problem: TableProblem,
     selection: Selection,
-) -> LinearFit:
+) -> TableFindings:
     """The coefficients that belong to a selection, with their effects, summary, findings and advice."""
     evidence, strict, pooled, selected = problem.evidence, selection.fitted, selection.pooled, selection.selected
     pooling = choose_pooling(settings.pooling, evidence.held_out, evidence.weights, selected, selection.varying)
@@ -99,8 +98,11 @@ def _described(
         labels=table.labels,
         units=table.response_scale / table.scaling.scale if plain else table.response_scale,
     )
-    findings = TableFindings(
+    return TableFindings(
         table,
+        LinearModel(system.directions @ strict.coefficients, strict.intercept),
+        LinearModel(system.directions @ pooled.coefficients, pooled.intercept),
+        system,
         tables,
         pooling,
         settings.pooling == "auto",
@@ -108,13 +110,11 @@ def _described(
         explained_share(evidence, strict),
         explained_share(evidence, pooled),
         explained_share(evidence, blended),
-        () if settings.groups is None else list(settings.groups),
-        evidence.slopes(strict).intercept / table.loss_scale,
-        selection.test.significance,
-        selection.pooled_test.significance,
+        groups=() if settings.groups is None else list(settings.groups),
+        levels=evidence.slopes(strict).intercept / table.loss_scale,
+        equality=selection.test.significance,
+        pooled_equality=selection.pooled_test.significance,
     )
-    strict, pooled = (LinearModel(system.directions @ w, intercept) for w, intercept in (strict, pooled))
-    return linear_fit(findings, strict, pooled, system)
 
 
 def _groups(settings: SearchSettings, features: int) -> Groups:

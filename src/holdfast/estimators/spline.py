@@ -1,6 +1,6 @@
 """Invariant regression with smooth effects and interactions."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.grouping import group_rows
-from holdfast.core.moments import Scaling, standardized
+from holdfast.core.moments import Scaling, standard_units, standardized
 from holdfast.core.progress import Progress, stages, watched
 from holdfast.estimators.advice import advise, listed
 from holdfast.estimators.classifier import HeteroClassifier
@@ -53,6 +53,8 @@ class ExpandedFit(NamedTuple):
             relation to the response varies, and whether it is invariant.
         advice: sentences.
         summary: of the columns.
+        columns: the sums of the columns.
+        sums: those that the model was fitted to.
     """
 
     expansion: EffectExpansion
@@ -60,6 +62,8 @@ class ExpandedFit(NamedTuple):
     stability: pd.DataFrame
     advice: list[str]
     summary: TableSummary
+    columns: RowSums
+    sums: RowSums
 
     @property
     def invariant(self) -> np.ndarray:
@@ -68,79 +72,57 @@ class ExpandedFit(NamedTuple):
 
 
 def fit_expanded(
-    settings: CurveSettings, rows: Rows, *, groups: Sequence[Any] | None = None, progress: Progress | None = None
-) -> tuple[ExpandedFit, RowSums, RowSums]:
-    """Fit a linear model to the curves and products that a table needs; also the sums of its columns and of these.
+    settings: CurveSettings,
+    rows: Rows,
+    *,
+    classes: bool = False,
+    groups: Sequence[Any] | None = None,
+    progress: Progress | None = None,
+) -> ExpandedFit:
+    """Fit a linear model to the curves and products that a table needs.
 
     Args:
         settings: of the terms and of the search.
-        rows: of the table, summed once for its columns, and once more if it needs curves or products.
+        rows: of the table, summed once for its columns, and once more if it needs curves or products. Of two classes
+            all rows are needed, in memory.
+        classes: whether the response holds two classes.
         groups: one label for each column; columns of one label are selected and tested together. None: one by one.
         progress: called with (done, total).
     """
     screening, straight, expanded = stages(progress, STAGES)
-    columns = sums = rows.sums(partial(sum_rows, sampled=SAMPLED_ROWS))
+    columns = rows.sums(partial(sum_rows, classes=classes, sampled=SAMPLED_ROWS))
     x, y, labels = columns.sample.arrays
-    scale = standardized(columns.sums)
-    expansion = _expansion(settings).fit_errors(
-        np.asarray(x, float),
-        squared_errors(x, y, group_rows(labels, len(x)).rows()),
-        rows=round(float(columns.sums.counts.sum())),
-        scaling=Scaling(scale.location[:-1], scale.scale[:-1], scale.constant),
-    )
+    x, parts = np.asarray(x, float), group_rows(labels, len(x)).rows()
+    shared = {name: getattr(settings, name) for name in ("pooling", "search", "significance", "tolerance")}
+    model: HeteroRegressor | HeteroClassifier
+    if classes:  # effects are what curves and products are about
+        model = HeteroClassifier(**shared, invariance="effects", groups=groups, verbose=straight)
+        errors, scaling = logistic_errors(x, two_classes(y)[1], parts), standard_units(x)
+    else:
+        model = HeteroRegressor(**shared, level=settings.level, groups=groups, verbose=straight)
+        known = standardized(columns.sums)
+        scaling = Scaling(known.location[:-1], known.scale[:-1], known.constant)
+        errors = squared_errors(x, y, parts)
+    terms = {field.name: getattr(settings, field.name) for field in fields(TermSettings)}
+    expansion = EffectExpansion(**terms).fit_errors(x, errors, rows=columns.rows, scaling=scaling)
     screening(1, 1)
-    model = HeteroRegressor(**_shared(settings), level=settings.level, groups=groups, verbose=straight)
-    lines = _varied(model._fit_sums(columns._replace(names=None)))
+
+    def fit(expand: Callable[[np.ndarray], np.ndarray] | None = None) -> RowSums:
+        if isinstance(model, HeteroRegressor):
+            own = columns if expand is None else rows.sums(partial(sum_rows, expand=expand, sampled=0))
+            model._fit_sums(own._replace(names=None))
+            return own
+        whole = rows.together()
+        assert whole is not None
+        model._fit_rows(whole._replace(x=whole.x if expand is None else expand(whole.x), names=None))
+        return columns
+
+    sums = fit()
+    varied = model.stability_["varies"].to_numpy() & ~model.invariant_
     if expansion.has_terms:
         model.set_params(groups=_labelled(expansion.groups_, groups), verbose=expanded)
-        sums = rows.sums(partial(sum_rows, expand=expansion.transform, sampled=0))
-        model._fit_sums(sums)
-    return _described(expansion, model, columns.features, lines, scale.constant, groups), columns, sums
-
-
-def fit_expanded_classes(
-    settings: CurveSettings,
-    x: np.ndarray,
-    y: np.ndarray,
-    environments: Any,
-    names: Sequence[str],
-    *,
-    progress: Progress | None = None,
-) -> ExpandedFit:
-    """As `fit_expanded`, for two classes, of which all rows are needed.
-
-    Args:
-        settings: of the terms and of the search.
-        x: (rows, columns), checked.
-        y: (rows,), two labels.
-        environments: one label for each row; None: one environment.
-        names: of the columns.
-        progress: called with (done, total).
-    """
-    screening, straight, expanded = stages(progress, STAGES)
-    errors = logistic_errors(x, two_classes(y)[1], group_rows(environments, len(x)).rows())
-    expansion = _expansion(settings).fit_errors(x, errors)
-    screening(1, 1)
-    # effects are what curves and products are about
-    model = HeteroClassifier(**_shared(settings), invariance="effects", verbose=straight)
-    lines = _varied(model.fit(x, y, environments=environments))
-    if expansion.has_terms:
-        model.set_params(groups=expansion.groups_, verbose=expanded)
-        model.fit(expansion.transform(x), y, environments=environments)
-    return _described(expansion, model, names, lines, np.ptp(x, axis=0) == 0, None)
-
-
-def _expansion(settings: CurveSettings) -> EffectExpansion:
-    return EffectExpansion(**{field.name: getattr(settings, field.name) for field in fields(TermSettings)})
-
-
-def _shared(settings: CurveSettings) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in ("pooling", "search", "significance", "tolerance")}
-
-
-def _varied(model: HeteroRegressor | HeteroClassifier) -> np.ndarray:
-    """(columns,): whose effects vary in a fit of straight lines."""
-    return model.stability_["varies"].to_numpy() & ~model.invariant_
+        sums = fit(expansion.transform)
+    return _described(expansion, model, columns, sums, varied, scaling.constant, groups)
 
 
 def _labelled(numbers: Sequence[Any], groups: Sequence[Any] | None) -> list:
@@ -153,13 +135,15 @@ def _labelled(numbers: Sequence[Any], groups: Sequence[Any] | None) -> list:
 def _described(
     expansion: EffectExpansion,
     model: HeteroRegressor | HeteroClassifier,
-    names: Sequence[str],
+    columns: RowSums,
+    sums: RowSums,
     varied_as_lines: np.ndarray,
     constant: np.ndarray,
     groups: Sequence[Any] | None,
 ) -> ExpandedFit:
     """What a model of the expanded columns says about the columns."""
     model.set_params(verbose=0)
+    names = columns.features
     starts = [expansion.groups_.index(number) for number in range(len(names))]  # the first feature speaks for a column
     stability = model.stability_.iloc[starts].set_axis(pd.Index(names, name="feature"))
     invariant, findings = model.invariant_[starts], model.findings_
@@ -173,7 +157,8 @@ def _described(
     stability = stability[["coefficient", "lowest_effect", "highest_effect", "varies"]].assign(invariant=invariant)
     stability.insert(0, "shape", np.where(expansion.curved_, "curve", "line"))
     about = [*_about_terms(expansion, names), *_about_straight_lines(varied_as_lines & invariant, names)]
-    return ExpandedFit(expansion, model, stability, [*about, *advise(findings)], summarized(findings, curved))
+    advice, summary = [*about, *advise(findings)], summarized(findings, curved)
+    return ExpandedFit(expansion, model, stability, advice, summary, columns, sums)
 
 
 def _about_terms(expansion: EffectExpansion, names: Sequence[str]) -> Iterator[str]:
@@ -274,21 +259,19 @@ class HeteroSplineRegressor(CurveSettings, RegressorMixin, BaseEstimator):
         check_settings(self)
         groups = None if self.groups is None else list(self.groups)
         with watched(self.verbose, "fitting") as progress:
-            found, columns, sums = fit_expanded(self, rows, groups=groups, progress=progress)
-        columns.introduce(self)
-        self.passes_ = rows.passes.count
-        self.expansion_, self.regressor_, self.stability_, self.advice_, self._summary = found
-        self.invariant_ = found.invariant
-        names, (x, _, labels) = columns.features, columns.sample.arrays
-        curves = effect_curves(
-            self.expansion_, sums.sums, (x, labels), self.regressor_.coef_, self.regressor_.invariant_
-        )
+            found = fit_expanded(self, rows, groups=groups, progress=progress)
+        found.columns.introduce(self)
+        self.passes_, self.invariant_ = rows.passes.count, found.invariant
+        self.expansion_, self.regressor_, self.stability_, self.advice_, self._summary = found[:5]
+        expansion, model = found.expansion, found.model
+        self.pooling_, self.environments_ = model.pooling_, model.environments_
+        x, _, labels = found.columns.sample.arrays
+        curves = effect_curves(expansion, found.sums.sums, (x, labels), model.coef_, model.invariant_)
+        names = found.stability.index
         self.curves_ = dict(zip(map(str, names), curves, strict=True))
-        self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_
-        lines = np.flatnonzero(~self.expansion_.curved_).tolist()
-        positions = [self.expansion_.groups_.index(number) for number in lines]
-        own = pd.Index(names, name="feature")[lines]
-        self.effects_ = self.regressor_.effects_.iloc[:, positions].set_axis(own, axis="columns")
+        lines = np.flatnonzero(~expansion.curved_).tolist()
+        positions = [expansion.groups_.index(number) for number in lines]
+        self.effects_ = model.effects_.iloc[:, positions].set_axis(names[lines], axis="columns")
         return self
 
     def summary(self) -> TableSummary:

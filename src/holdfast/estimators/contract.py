@@ -1,19 +1,21 @@
 """The contract of an estimator with environments, and the checks that all of ours share."""
 
 import warnings
+from dataclasses import fields
 from numbers import Real
-from typing import Any, Protocol, Self
+from typing import Annotated, Any, Literal, Protocol, Self, get_args, get_origin
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import check_array, check_random_state, check_X_y
+from sklearn.utils import check_array, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.grouping import Grouping, group_rows
-from holdfast.core.validation import COUNT, NOT_NEGATIVE, SHARE, Rule
+from holdfast.core.progress import Progress
+from holdfast.core.validation import NOT_NEGATIVE, SHARE, Rule
 from holdfast.tables.frames import is_dask_frame, map_rows
 
 
@@ -250,40 +252,35 @@ def warn_of_small_weights(total: float, rows: int, features: int, environments: 
         )
 
 
-_BETWEEN = Rule("a number between 0 and 1", lambda value: 0 < value < 1)
-# argument -> (values that are allowed by name, rule for numbers)
-_SETTINGS: dict[str, tuple[tuple, Rule | None]] = {
-    "pooling": (("auto",), SHARE),
-    "search": (("exponents", "elimination"), None),
-    "task": (("auto", "regression", "classification"), None),
-    "effects": (("auto", "smooth", "linear"), None),
-    "interactions": (("auto", True, False), None),
-    "knots": (("auto",), Rule("a whole number of at least 4", lambda value: value >= 4, whole=True)),
-    "significance": ((), _BETWEEN),
-    "tolerance": ((), NOT_NEGATIVE),
-    "n_runs": ((), COUNT),
-    "level": (("common", "environment"), None),
-    "invariance": (("auto", "effects", "class_means"), None),
-    "rotation": ((True, False), None),
-    "verbose": ((), Rule("0, 1 or a function of (done, total)", lambda value: value >= 0)),
-}
+# Types of settings; what is not a number by the rule is one of the names.
+PoolingWeight = Annotated[float | Literal["auto"], SHARE]
+Search = Literal["exponents", "elimination"]
+Significance = Annotated[float, Rule("a number between 0 and 1", lambda value: 0 < value < 1)]
+Tolerance = Annotated[float, NOT_NEGATIVE]
+KnotCount = Annotated[int | Literal["auto"], Rule("a whole number of at least 4", lambda value: value >= 4, whole=True)]
+Level = Literal["common", "environment"]
+Verbosity = Annotated[int | Progress, Rule("0, 1 or a function of (done, total)", lambda value: value >= 0)]
 
 
-def check_settings(estimator: BaseEstimator) -> int:
-    """Check the arguments of one of our estimators; returns the seed that its `random_state`, if any, gives."""
-    settings = estimator.get_params(deep=False)
-    for name in filter(settings.__contains__, _SETTINGS):
-        (named, rule), value = _SETTINGS[name], settings[name]
+def check_settings(estimator: Any) -> None:
+    """Check the settings of one of our estimators by what the types of its fields say about numbers and names.
+
+    Example:
+        >>> from holdfast.estimators import HeteroRegressor
+        >>> check_settings(HeteroRegressor(pooling=2))
+        Traceback (most recent call last):
+        ValueError: pooling must be 'auto' or a number from 0 to 1, got 2
+    """
+    for field in fields(estimator):
+        kind, *extra = get_args(field.type) if get_origin(field.type) is Annotated else [field.type]
+        rules = [each for each in extra if isinstance(each, Rule)]
+        parts = [kind] if get_origin(kind) is Literal or kind is bool else get_args(kind)
+        named = [name for part in parts if get_origin(part) is Literal for name in get_args(part)]
+        named += [True, False] if bool in parts else []
+        value = getattr(estimator, field.name)
         by_name = any(value is each or (isinstance(value, str | np.bool_) and value == each) for each in named)
-        if by_name or (name == "verbose" and callable(value)):
+        if not (named or rules) or by_name or (field.name == "verbose" and callable(value)):
             continue
-        *first, last = [*map(repr, named), *([rule.allowed] if rule else [])]
+        *first, last = [*map(repr, named), *(rule.allowed for rule in rules)]
         allowed = f"{', '.join(first)} or {last}" if first else last
-        (rule or Rule("", lambda value: False))._replace(allowed=allowed).check(name, value)
-    seed = settings.get("random_state", 0)
-    try:
-        return int(check_random_state(seed).randint(2**31 - 1))
-    except ValueError as error:
-        raise ValueError(
-            f"random_state must be None, a whole number from 0 to 2**32 - 1 or a RandomState, got {seed!r}"
-        ) from error
+        (rules[0] if rules else Rule("", lambda value: False))._replace(allowed=allowed).check(field.name, value)

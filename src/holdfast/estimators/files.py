@@ -300,7 +300,6 @@ def _records(frame: pd.DataFrame, classes: Sequence[Any]) -> list[dict]:
 
 
 def _effects(frame: pd.DataFrame) -> Iterator[EnvironmentEffects]:
-    names = [str(name) for name in frame.columns]
-    for label, row in zip(frame.index, frame.to_numpy(float), strict=True):
-        effects = {name: value if np.isfinite(value) else None for name, value in zip(names, row.tolist(), strict=True)}
-        yield EnvironmentEffects(str(label), effects)
+    for label, effects in frame.iterrows():
+        known = {str(name): float(value) if np.isfinite(value) else None for name, value in effects.items()}
+        yield EnvironmentEffects(str(label), known)

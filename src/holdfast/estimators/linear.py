@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.advice import TableDescription, TableFindings
+from holdfast.estimators.contract import PoolingWeight, Search, Significance, Tolerance, Verbosity
 from holdfast.estimators.effects import OwnEffects, describe_effects
 from holdfast.estimators.inference import standard_errors
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
@@ -24,13 +25,13 @@ STAGE = 100  # units of a progress bar for one search
 class SearchSettings:
     """How invariant features are searched for; `HeteroRegressor` explains the fields."""
 
-    pooling: float | Literal["auto"] = "auto"
-    search: Literal["exponents", "elimination"] = "exponents"
+    pooling: PoolingWeight = "auto"
+    search: Search = "exponents"
     groups: Sequence[Any] | None = None
-    significance: float = 0.001
-    tolerance: float = 0.0
+    significance: Significance = 0.001
+    tolerance: Tolerance = 0.0
     rotation: bool = False
-    verbose: int | Progress = 0
+    verbose: Verbosity = 0
 
 
 class TableProblem(NamedTuple):

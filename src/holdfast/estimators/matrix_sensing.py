@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.linear_algebra import pack_symmetric, symmetrised
@@ -19,8 +19,13 @@ from holdfast.estimators.search.matrices import MatrixSettings, evenly_scaled, f
 class _MatrixRegressor(MatrixSettings, RegressorMixin, BaseEstimator):
     """What both estimators share; a subclass provides `fit` and `predict`."""
 
-    def _fit_packed(self, packed: np.ndarray, rows: ArrayRows, seed: int) -> tuple[np.ndarray, float]:
+    def _fit_packed(self, packed: np.ndarray, rows: ArrayRows) -> tuple[np.ndarray, float]:
         """The matrix and the intercept for packed measurements."""
+        try:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        except ValueError as error:
+            allowed = "None, a whole number from 0 to 2**32 - 1 or a RandomState"
+            raise ValueError(f"random_state must be {allowed}, got {self.random_state!r}") from error
         known = standardized(collect_moments(packed, rows.y, rows.grouping, rows.weights))
         even, scale = evenly_scaled(known)
         found = fit_matrix(even, rows.grouping.labels, self, seed)
@@ -82,13 +87,13 @@ class HeteroMatrixSensing(_MatrixRegressor):
             environments: one label for each row, of any kind; None: one environment.
             sample_weight: how many rows each row stands for.
         """
-        seed = check_settings(self)
+        check_settings(self)
         rows = array_rows(self, _flat(X), y, environments, sample_weight)
         features = rows.x.shape[1]
         self.dimension_ = int(np.ceil(np.sqrt(features)))
         filled = np.zeros((len(rows.x), self.dimension_, self.dimension_))
         filled.reshape(len(filled), -1)[:, :features] = rows.x
-        self.matrix_, self.intercept_ = self._fit_packed(pack_symmetric(symmetrised(filled)), rows, seed)
+        self.matrix_, self.intercept_ = self._fit_packed(pack_symmetric(symmetrised(filled)), rows)
         self.coef_ = self.matrix_.ravel()[:features]
         return self
 
@@ -138,10 +143,10 @@ class HeteroQuadraticRegressor(_MatrixRegressor):
             environments: one label for each row, of any kind; None: one environment.
             sample_weight: how many rows each row stands for.
         """
-        seed = check_settings(self)
+        check_settings(self)
         rows = array_rows(self, X, y, environments, sample_weight)
         self.location_, self.scale_, _ = standard_units(rows.x.astype(float), rows.weights)
-        self.matrix_, self.intercept_ = self._fit_packed(self._squares(rows.x), rows, seed)
+        self.matrix_, self.intercept_ = self._fit_packed(self._squares(rows.x), rows)
         self.coef_ = self.matrix_ / (self.scale_[:, None] * self.scale_)
         return self
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from holdfast.core.moments import Scaling, standardized
 from holdfast.core.progress import watched
 from holdfast.estimators.advice import TableDescription
-from holdfast.estimators.contract import LinearRegressor, check_settings
+from holdfast.estimators.contract import Level, LinearRegressor, check_settings
 from holdfast.estimators.description import DescribedFit
 from holdfast.estimators.effects import squared_effects
 from holdfast.estimators.inference import blended_covariance
@@ -96,7 +96,7 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         ([True, True, False], [1.0, 1.0, 0.0])
     """
 
-    level: Literal["common", "environment"] = "common"
+    level: Level = "common"
 
     def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroRegressor":
         """Fit to a table.

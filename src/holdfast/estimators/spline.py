@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from holdfast.core.moments import Scaling, standard_units, standardized
 from holdfast.core.progress import Progress, stages, watched
 from holdfast.estimators.advice import advise, listed
 from holdfast.estimators.classifier import HeteroClassifier
-from holdfast.estimators.contract import check_settings, two_classes
+from holdfast.estimators.contract import Level, PoolingWeight, Search, Tolerance, Verbosity, check_settings, two_classes
 from holdfast.estimators.curves import effect_curves
 from holdfast.estimators.description import summarized
 from holdfast.estimators.expansion import SAMPLED_ROWS, EffectExpansion, TermSettings
@@ -36,11 +36,11 @@ STAGES = (30, 30, 40)
 class CurveSettings(TermSettings):
     """How invariant columns with curves and products are searched for; `HeteroSplineRegressor` explains the fields."""
 
-    pooling: float | Literal["auto"] = "auto"
-    search: Literal["exponents", "elimination"] = "elimination"
-    tolerance: float = 0.0
-    level: Literal["common", "environment"] = "common"
-    verbose: int | Progress = 0
+    pooling: PoolingWeight = "auto"
+    search: Search = "elimination"
+    tolerance: Tolerance = 0.0
+    level: Level = "common"
+    verbose: Verbosity = 0
 
 
 class ExpandedFit(NamedTuple):

@@ -24,7 +24,9 @@ from holdfast.core.linear_algebra import pack_symmetric, symmetric_dimension, sy
 from holdfast.core.meta_analysis import random_effects
 from holdfast.core.moments import StandardizedMoments
 from holdfast.core.run import Run, run
+from holdfast.core.validation import Count
 from holdfast.estimators.advice import advise_matrix
+from holdfast.estimators.contract import Significance, Tolerance
 from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.coordinates import rotated
 from holdfast.estimators.search.evidence import (
@@ -90,9 +92,9 @@ def evenly_scaled(known: StandardizedMoments) -> tuple[StandardizedMoments, floa
 class MatrixSettings:
     """How invariant directions are searched for; `HeteroMatrixSensing` explains the fields."""
 
-    significance: float = 0.001
-    tolerance: float = 0.0
-    n_runs: int = 8
+    significance: Significance = 0.001
+    tolerance: Tolerance = 0.0
+    n_runs: Count = 8
     random_state: Any = 0
 
 

@@ -1,7 +1,6 @@
 """Invariance of the class given the features: effects in log-odds, of one class against all others."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,13 +11,13 @@ from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core.moments import standard_units
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.advice import TableDescription, TableFindings, class_table
-from holdfast.estimators.effects import EffectTables, logistic_effects
-from holdfast.estimators.inference import blended_logistic_covariance, softmax_errors
-from holdfast.estimators.linear import STAGE, SearchSettings, TableProblem, fit_linear
+from holdfast.estimators.effects import EffectTables
+from holdfast.estimators.inference import softmax_errors
+from holdfast.estimators.linear import STAGE, SearchSettings, fit_linear
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.rows import ArrayRows
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
-from holdfast.estimators.search.evidence import logistic_evidence
+from holdfast.estimators.search.evidence import Evidence, logistic_evidence
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, softmax_regression
 
 
@@ -169,12 +168,8 @@ def _search(
     share = float(np.average(rows.codes == number, weights=rows.weights))
     table = rows.table._replace(loss_scale=float(np.sqrt(share * (1 - share))))
 
-    def problem(system: Coordinates) -> TableProblem:
-        parts = rows.one_against_all(number, None if system.name == "features" else system.directions)
-        return TableProblem(
-            logistic_evidence(parts, settings.tolerance),
-            partial(logistic_effects, parts),
-            partial(blended_logistic_covariance, parts),
-        )
+    def evidence_in(system: Coordinates) -> Evidence:
+        directions = None if system.name == "features" else system.directions
+        return logistic_evidence(rows.one_against_all(number, directions), settings.tolerance)
 
-    return fit_linear(settings, table, systems, problem, progress)
+    return fit_linear(settings, table, systems, evidence_in, progress)

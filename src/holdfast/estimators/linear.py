@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,8 +10,8 @@ import pandas as pd
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.advice import TableDescription, TableFindings
 from holdfast.estimators.contract import PoolingWeight, Search, Significance, Tolerance, Verbosity
-from holdfast.estimators.effects import OwnEffects, describe_effects
-from holdfast.estimators.inference import standard_errors
+from holdfast.estimators.effects import describe_effects
+from holdfast.estimators.inference import blended_covariance, standard_errors
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.search.coordinates import Coordinates
 from holdfast.estimators.search.evidence import Evidence, explained_share
@@ -34,25 +34,11 @@ class SearchSettings:
     verbose: Verbosity = 0
 
 
-class TableProblem(NamedTuple):
-    """A table in some coordinates, with its loss.
-
-    Attributes:
-        evidence: for decisions, in double precision.
-        own_effects: mask of the selected features -> the effects in each environment on its own.
-        covariance: (strict fit, selected, pooled fit, a) -> (features, features), of the blended coefficients.
-    """
-
-    evidence: Evidence
-    own_effects: Callable[[np.ndarray], OwnEffects]
-    covariance: Callable[[LinearModel, np.ndarray, LinearModel, float], np.ndarray]
-
-
 def fit_linear(
     settings: SearchSettings,
     table: TableDescription,
     systems: Sequence[Coordinates],
-    problem: Callable[[Coordinates], TableProblem],
+    evidence_in: Callable[[Coordinates], Evidence],
     progress: Progress | None = None,
 ) -> TableFindings:
     """Select in each coordinate system, use the one whose invariant part predicts best, and describe the result.
@@ -61,16 +47,16 @@ def fit_linear(
         settings: of the search.
         table: names, labels and units.
         systems: to be tried; one of them if the features are not rotated.
-        problem: system -> the table in its coordinates.
+        evidence_in: system -> what the table says in its coordinates.
         progress: called with (done, total).
     """
     tried = []
     for system, report in zip(systems, stages(progress, [STAGE] * len(systems)), strict=True):
-        candidate = problem(system)
-        evidence, groups = candidate.evidence, _groups(settings, candidate.evidence.dimension)
+        evidence = evidence_in(system)
+        groups = _groups(settings, evidence.dimension)
         eliminate = settings.search == "elimination"
         found = select(evidence, groups, settings.significance, eliminate=eliminate, progress=report)
-        tried.append((system, candidate, found))
+        tried.append((system, evidence, found))
     return _described(settings, table, *min(tried, key=lambda entry: entry[-1].criterion))
 
 
@@ -78,21 +64,22 @@ def _described(
     settings: SearchSettings,
     table: TableDescription,
     system: Coordinates,
-    problem: TableProblem,
+    evidence: Evidence,
     selection: Selection,
 ) -> TableFindings:
     """The coefficients that belong to a selection, with their effects, summary, findings and advice."""
-    evidence, strict, pooled, selected = problem.evidence, selection.fitted, selection.pooled, selection.selected
+    strict, pooled, selected = selection.fitted, selection.pooled, selection.selected
     pooling = choose_pooling(settings.pooling, evidence.held_out, evidence.weights, selected, selection.varying)
     a, blended = pooling.weight, blend(strict, pooled, pooling.weight)
     fitted = (int(selected.sum()) if a == 0 else evidence.dimension) + (
         len(evidence.counts) if table.level == "environment" else 1
     )
+    covariance = blended_covariance(evidence, strict, selected, pooled, a)
     plain = system.name == "features"
     tables = describe_effects(
-        problem.own_effects(selected),
+        evidence.own_effects(selected),
         blended.coefficients,
-        standard_errors(problem.covariance(strict, selected, pooled, a), round(evidence.counts.sum()), fitted),
+        standard_errors(covariance, round(evidence.counts.sum()), fitted),
         selected=selected,
         varies=selection.varies,
         names=table.names if plain else [f"{system.name} {number + 1}" for number in range(evidence.dimension)],

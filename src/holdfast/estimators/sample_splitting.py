@@ -12,9 +12,9 @@ from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core.grouping import Grouping, group_rows
 from holdfast.core.moments import collect_moments, standard_units, standardized
 from holdfast.estimators.contract import class_codes
-from holdfast.estimators.inference import pooled_covariance, softmax_errors, standard_errors, with_constant
+from holdfast.estimators.inference import pooled_covariance, softmax_errors, standard_errors
 from holdfast.estimators.search.evidence import LinearModel, logistic_evidence, squared_evidence
-from holdfast.estimators.search.logistic_fit import softmax_regression
+from holdfast.estimators.search.logistic_fit import softmax_regression, with_constant
 
 INTERVAL_COLUMNS = ("coefficient", "standard_error", "low", "high")
 

@@ -39,8 +39,6 @@ class TableDescription(NamedTuple):
         task: regression or classification.
         response: its name.
         response_location, response_scale: mean and standard deviation of the response; 0 and 1 for classes.
-        loss_scale: standard deviation of the response as the loss sees it: 1 for one that is standardised,
-            sqrt(p (1 - p)) for two classes with the shares p and 1 - p.
         level: "common": one intercept; "environment": one for each environment.
         second_class: of two classes, the one whose log-odds are fitted.
         compared: what is compared between environments.
@@ -53,7 +51,6 @@ class TableDescription(NamedTuple):
     response: str = "y"
     response_location: float = 0.0
     response_scale: float = 1.0
-    loss_scale: float = 1.0
     level: Literal["common", "environment"] = "common"
     second_class: Any = None
     compared: Literal["effect", "class difference"] = "effect"
@@ -87,6 +84,7 @@ class TableFindings(NamedTuple):
         equality: probability of a variation as large as that of the selected features, if they do not vary.
         pooled_equality: that of all features.
         of_class: of more than two classes, the class that the row of each feature is about.
+        curves: columns whose effect is a curve.
         first, last: sentences before and after the others.
     """
 
@@ -106,6 +104,7 @@ class TableFindings(NamedTuple):
     equality: float = 1.0
     pooled_equality: float = 1.0
     of_class: tuple = ()
+    curves: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def summarized(findings: TableFindings, curves: tuple[str, ...] = ()) -> TableSummary:
-    """The findings as a printed table; `curves` are columns whose effect is one."""
+def summarized(findings: TableFindings) -> TableSummary:
+    """The findings as a printed table."""
     table = findings.table
     return TableSummary(
         findings.stability,
@@ -29,13 +29,28 @@ def summarized(findings: TableFindings, curves: tuple[str, ...] = ()) -> TableSu
         table.response,
         table.compared != "effect",
         findings.of_class,
-        curves,
+        findings.curves,
         table.second_class,
     )
 
 
-class DescribedFit:
-    """The part of a fitted estimator that describes it.
+class SummarizedFit:
+    """The part of a fitted estimator that summarizes it.
+
+    Attributes:
+        findings_: about the table.
+    """
+
+    findings_: TableFindings
+
+    def summary(self) -> TableSummary:
+        """The fit as a printed table: `print(model.summary())`."""
+        check_is_fitted(self)
+        return summarized(self.findings_)
+
+
+class DescribedFit(SummarizedFit):
+    """The part of a fitted linear estimator that describes it.
 
     Attributes:
         effect_tables_: the effects in each environment, their standard errors and degrees of freedom, and what they
@@ -43,7 +58,6 @@ class DescribedFit:
     """
 
     effect_tables_: EffectTables
-    findings_: TableFindings
 
     def _describe(self, found: TableFindings) -> None:
         """Set the attributes of a fit."""
@@ -57,11 +71,6 @@ class DescribedFit:
         self.effects_, self.stability_ = found.tables.effects, found.stability
         self.environments_ = list(found.table.labels)
         self.scale_, self.response_scale_ = found.table.scaling.scale, found.table.response_scale
-
-    def summary(self) -> TableSummary:
-        """The fit as a printed table: `print(model.summary())`."""
-        check_is_fitted(self)
-        return summarized(self.findings_)
 
     def plot_effects(self, features: Sequence[str] | None = None) -> "Figure":
         """A forest plot of the effects.

@@ -121,7 +121,6 @@ def fit_effects(rows: ClassRows, settings: SearchSettings, progress: Progress | 
         [[each.explained, each.explained_by_all, each.explained_by_fit] for each in parts], axis=0
     ).tolist()
     return parts[0]._replace(
-        table=rows.table,
         strict=strict,
         pooled=pooled,
         tables=tables._replace(stability=stability),
@@ -165,11 +164,9 @@ def _search(
     progress: Progress | None,
 ) -> TableFindings:
     """The search for one class against all others."""
-    share = float(np.average(rows.codes == number, weights=rows.weights))
-    table = rows.table._replace(loss_scale=float(np.sqrt(share * (1 - share))))
 
     def evidence_in(system: Coordinates) -> Evidence:
         directions = None if system.name == "features" else system.directions
         return logistic_evidence(rows.one_against_all(number, directions), settings.tolerance)
 
-    return fit_linear(settings, table, systems, evidence_in, progress)
+    return fit_linear(settings, rows.table, systems, evidence_in, progress)

@@ -39,7 +39,7 @@ def pooled_covariance(
         >>> one = np.ones((1, 1, 1))
         >>> joint = lambda fitted, columns: JointSlopes(np.zeros((1, 1)), one, 0.01 * one)
         >>> nothing = lambda *arguments: None
-        >>> evidence = Evidence(np.array([100.0]), 1, nothing, joint, *[nothing] * 6, None, 0.0)
+        >>> evidence = Evidence(np.array([100.0]), 1, nothing, joint, *[nothing] * 6, None, 1.0, 0.0)
         >>> np.sqrt(pooled_covariance(evidence, LinearModel(np.zeros(1), 0.0), np.arange(1))).tolist()
         [[0.1]]
     """

@@ -99,7 +99,7 @@ def _described(
         explained_share(evidence, pooled),
         explained_share(evidence, blended),
         groups=() if settings.groups is None else list(settings.groups),
-        levels=evidence.slopes(strict).intercept / table.loss_scale,
+        levels=evidence.slopes(strict).intercept / evidence.response_scale,
         equality=selection.test.significance,
         pooled_equality=selection.pooled_test.significance,
     )

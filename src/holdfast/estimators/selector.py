@@ -79,11 +79,10 @@ class HeteroSelector(CurveSettings, SelectorMixin, BaseEstimator):
             rows = array_rows(self, X, y, environments)  # of numbers, which may have been objects
         with watched(self.verbose, "selecting") as progress:
             found = fit_expanded(self, rows, classes=self.task_ == "classification", progress=progress)
-        self.invariant_, self.stability_ = found.invariant, found.stability
-        self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_
+        found.describe(self)
         trusted = self.invariant_.any() and self.pooling_ <= MOSTLY_POOLED
         self.support_ = self.invariant_ if trusted else np.ones_like(self.invariant_)
-        self.advice_ = [self._passed(), *found.advice]
+        self.advice_.insert(0, self._passed())
         return self
 
     def _passed(self) -> str:

@@ -13,16 +13,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from holdfast.core.grouping import group_rows
 from holdfast.core.moments import Scaling, standard_units, standardized
 from holdfast.core.progress import Progress, stages, watched
-from holdfast.estimators.advice import advise, listed
+from holdfast.estimators.advice import TableFindings, advise, listed
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.contract import Level, PoolingWeight, Search, Tolerance, Verbosity, check_settings, two_classes
 from holdfast.estimators.curves import effect_curves
-from holdfast.estimators.description import summarized
+from holdfast.estimators.description import SummarizedFit
 from holdfast.estimators.expansion import SAMPLED_ROWS, EffectExpansion, TermSettings
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.rows import ChunkRows, Rows, RowSums, array_rows, dask_rows, sum_rows
 from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors
-from holdfast.estimators.summary import TableSummary
 from holdfast.tables.frames import is_dask_frame, map_rows
 
 if TYPE_CHECKING:
@@ -49,26 +48,25 @@ class ExpandedFit(NamedTuple):
     Attributes:
         expansion: curves and products.
         model: of the expanded columns.
-        stability: table of columns: whether each is a line or a curve, its coefficient if it is a line, whether its
-            relation to the response varies, and whether it is invariant.
-        advice: sentences.
-        summary: of the columns.
-        columns: the sums of the columns.
+        findings: about the columns.
+        columns: their sums.
         sums: those that the model was fitted to.
     """
 
     expansion: EffectExpansion
     model: HeteroRegressor | HeteroClassifier
-    stability: pd.DataFrame
-    advice: list[str]
-    summary: TableSummary
+    findings: TableFindings
     columns: RowSums
     sums: RowSums
 
-    @property
-    def invariant(self) -> np.ndarray:
-        """(columns,), whose relation to the response holds in all environments."""
-        return self.stability["invariant"].to_numpy()
+    def describe(self, estimator: Any) -> None:
+        """Set the attributes of an estimator of the columns."""
+        known = self.findings.stability
+        stability = known[["coefficient", "lowest_effect", "highest_effect", "varies"]]
+        estimator.stability_ = stability.assign(invariant=known["selected"])
+        estimator.stability_.insert(0, "shape", np.where(self.expansion.curved_, "curve", "line"))
+        estimator.invariant_, estimator.advice_ = self.findings.selected, advise(self.findings)
+        estimator.pooling_, estimator.environments_ = self.model.pooling_, self.model.environments_
 
 
 def fit_expanded(
@@ -150,15 +148,14 @@ def _described(
     # a curve has no single effect that could be low or high
     stability.loc[expansion.curved_, stability.columns.difference(["varies", "selected"])] = np.nan
     scaling = findings.table.scaling._replace(constant=constant)
-    table = findings.table._replace(names=names, scaling=scaling)
-    tables = findings.tables._replace(stability=stability)
-    findings = findings._replace(table=table, tables=tables, groups=groups or ())
-    curved = tuple(str(name) for name, bent in zip(names, expansion.curved_, strict=True) if bent)
-    stability = stability[["coefficient", "lowest_effect", "highest_effect", "varies"]].assign(invariant=invariant)
-    stability.insert(0, "shape", np.where(expansion.curved_, "curve", "line"))
-    about = [*_about_terms(expansion, names), *_about_straight_lines(varied_as_lines & invariant, names)]
-    advice, summary = [*about, *advise(findings)], summarized(findings, curved)
-    return ExpandedFit(expansion, model, stability, advice, summary, columns, sums)
+    findings = findings._replace(
+        table=findings.table._replace(names=names, scaling=scaling),
+        tables=findings.tables._replace(stability=stability),
+        groups=groups or (),
+        curves=tuple(str(name) for name, curved in zip(names, expansion.curved_, strict=True) if curved),
+        first=(*_about_terms(expansion, names), *_about_straight_lines(varied_as_lines & invariant, names)),
+    )
+    return ExpandedFit(expansion, model, findings, columns, sums)
 
 
 def _about_terms(expansion: EffectExpansion, names: Sequence[str]) -> Iterator[str]:
@@ -183,7 +180,7 @@ def _about_straight_lines(bent: np.ndarray, names: Sequence[str]) -> Iterator[st
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class HeteroSplineRegressor(CurveSettings, RegressorMixin, BaseEstimator):
+class HeteroSplineRegressor(CurveSettings, SummarizedFit, RegressorMixin, BaseEstimator):
     """Regression with smooth effects and interactions that are the same in all environments.
 
         y = b + sum_j f_j(x_j) + sum_ij c_ij x_i x_j + error
@@ -261,23 +258,17 @@ class HeteroSplineRegressor(CurveSettings, RegressorMixin, BaseEstimator):
         with watched(self.verbose, "fitting") as progress:
             found = fit_expanded(self, rows, groups=groups, progress=progress)
         found.columns.introduce(self)
-        self.passes_, self.invariant_ = rows.passes.count, found.invariant
-        self.expansion_, self.regressor_, self.stability_, self.advice_, self._summary = found[:5]
-        expansion, model = found.expansion, found.model
-        self.pooling_, self.environments_ = model.pooling_, model.environments_
+        found.describe(self)
+        self.passes_ = rows.passes.count
+        self.expansion_, self.regressor_, self.findings_ = expansion, model, _ = found[:3]
         x, _, labels = found.columns.sample.arrays
         curves = effect_curves(expansion, found.sums.sums, (x, labels), model.coef_, model.invariant_)
-        names = found.stability.index
+        names = self.stability_.index
         self.curves_ = dict(zip(map(str, names), curves, strict=True))
         lines = np.flatnonzero(~expansion.curved_).tolist()
         positions = [expansion.groups_.index(number) for number in lines]
         self.effects_ = model.effects_.iloc[:, positions].set_axis(names[lines], axis="columns")
         return self
-
-    def summary(self) -> TableSummary:
-        """The fit as a printed table of the columns: `print(model.summary())`."""
-        check_is_fitted(self)
-        return self._summary
 
     def plot_effects(self, columns: Sequence[str] | None = None) -> "Figure":
         """The effect of each column, in each environment with a band of 95 %, and in the fit.
@@ -287,9 +278,9 @@ class HeteroSplineRegressor(CurveSettings, RegressorMixin, BaseEstimator):
         """
         from holdfast.plots.curves import draw_curves
 
-        check_is_fitted(self)
-        verdicts = {str(name): str(word) for name, word in self._summary.table["verdict"].items()}
-        return draw_curves(self.curves_, self.environments_, verdicts, columns, self._summary.response)
+        summary = self.summary()
+        verdicts = {str(name): str(word) for name, word in summary.table["verdict"].items()}
+        return draw_curves(self.curves_, self.environments_, verdicts, columns, summary.response)
 
     def predict(self, X: Any) -> np.ndarray:
         """(rows,), the predicted responses; of a Dask data frame, a column of Dask."""

@@ -57,6 +57,8 @@ class Evidence(NamedTuple):
         own_effects: mask of the selected features -> the effects in each environment on its own.
         with_intercept: -> the same table with the intercept as one more feature; None: features have mean zero, so that
             the intercept does not depend on their coefficients.
+        response_scale: standard deviation of the response as the loss sees it: 1 for one that is standardised,
+            sqrt(p (1 - p)) for two classes with the shares p and 1 - p.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
     """
 
@@ -71,6 +73,7 @@ class Evidence(NamedTuple):
     held_out: Callable[[np.ndarray], np.ndarray]
     own_effects: Callable[[np.ndarray], OwnEffects]
     with_intercept: "Callable[[], Evidence] | None"
+    response_scale: float
     tolerance: float
 
     @property
@@ -194,7 +197,9 @@ def squared_evidence(moments: StandardizedMoments, tolerance: float = 0.0) -> Ev
         return 1.0  # errors of any size have a size, so they can always be compared
 
     own, size = partial(squared_effects, moments), len(cross)
-    return Evidence(counts, size, slopes, joint, solve, without, deviance, information, held_out, own, None, tolerance)
+    return Evidence(
+        counts, size, slopes, joint, solve, without, deviance, information, held_out, own, None, 1.0, tolerance
+    )
 
 
 def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0.0) -> Evidence:
@@ -214,6 +219,7 @@ def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0
     pooled = LogisticRows(*(np.concatenate(part, axis=-1) for part in zip(*environments, strict=True)))
     size = len(pooled.columns)
     share = np.average(pooled.labels, weights=pooled.weights)
+    scale = float(np.sqrt(share * (1 - share)))
 
     def slopes(fitted: LinearModel) -> Slopes:
         parts = [logistic.slopes(rows, *fitted) for rows in environments]
@@ -261,7 +267,7 @@ def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0
         p = logistic.probabilities(pooled, *fitted)
         return float(np.average(p * (1 - p), weights=pooled.weights) / max(share * (1 - share), 1e-300))
 
-    def with_intercept() -> Evidence:
+    def extended() -> Evidence:
         return logistic_evidence([with_constant(rows) for rows in environments])._replace(with_intercept=None)
 
     def held_out(columns: np.ndarray) -> np.ndarray:
@@ -269,5 +275,5 @@ def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0
 
     own = partial(logistic_effects, environments)
     return Evidence(
-        counts, size, slopes, joint, solve, without, deviance, information, held_out, own, with_intercept, tolerance
+        counts, size, slopes, joint, solve, without, deviance, information, held_out, own, extended, scale, tolerance
     )

@@ -7,7 +7,8 @@ import numpy as np
 
 from holdfast.core.class_moments import ClassMoments, ClassStatistics, class_statistics
 from holdfast.core.moments import Scaling
-from holdfast.estimators.advice import SIGNIFICANT, TableFindings, class_table
+from holdfast.estimators.advice import SIGNIFICANT
+from holdfast.estimators.description import TableFindings, class_table
 from holdfast.estimators.effects import OwnEffects, describe_effects
 from holdfast.estimators.inference import contrasts, discriminant_errors
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling

@@ -8,12 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from holdfast.core.progress import watched
-from holdfast.estimators.advice import TableFindings
 from holdfast.estimators.class_mean_form import fit_class_means
 from holdfast.estimators.contract import LinearClassifier, check_settings, class_codes
-from holdfast.estimators.description import DescribedFit
+from holdfast.estimators.description import TableFindings
 from holdfast.estimators.effect_form import ClassRows, class_rows, fit_effects
-from holdfast.estimators.linear import SearchSettings
+from holdfast.estimators.linear import DescribedFit, SearchSettings
 from holdfast.estimators.rows import ArrayRows, ChunkRows, Rows, array_rows, dask_rows, sum_rows
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses
 from holdfast.tables.frames import is_dask_frame

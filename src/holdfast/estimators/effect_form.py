@@ -10,7 +10,7 @@ from scipy.special import log_softmax
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core.moments import standard_units
 from holdfast.core.progress import Progress, stages
-from holdfast.estimators.advice import TableDescription, TableFindings, class_table
+from holdfast.estimators.description import TableDescription, TableFindings, class_table
 from holdfast.estimators.effects import EffectTables
 from holdfast.estimators.inference import softmax_errors
 from holdfast.estimators.linear import STAGE, SearchSettings, fit_linear

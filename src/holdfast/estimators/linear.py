@@ -2,21 +2,27 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from holdfast.core.progress import Progress, stages
-from holdfast.estimators.advice import TableDescription, TableFindings
+from holdfast.estimators.advice import advise
 from holdfast.estimators.contract import PoolingWeight, Search, Significance, Tolerance, Verbosity
-from holdfast.estimators.effects import describe_effects
+from holdfast.estimators.description import TableDescription, TableFindings
+from holdfast.estimators.effects import EffectTables, describe_effects
 from holdfast.estimators.inference import blended_covariance, standard_errors
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.search.coordinates import Coordinates
 from holdfast.estimators.search.evidence import Evidence, explained_share
 from holdfast.estimators.search.feature_sets import Groups
 from holdfast.estimators.search.selection import Selection, select
+from holdfast.estimators.summary import TableSummary
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 STAGE = 100  # units of a progress bar for one search
 
@@ -32,6 +38,56 @@ class SearchSettings:
     tolerance: Tolerance = 0.0
     rotation: bool = False
     verbose: Verbosity = 0
+
+
+class SummarizedFit:
+    """The part of a fitted estimator that summarizes it.
+
+    Attributes:
+        findings_: about the table.
+    """
+
+    findings_: TableFindings
+
+    def summary(self) -> TableSummary:
+        """The fit as a printed table: `print(model.summary())`."""
+        check_is_fitted(self)
+        return TableSummary.of(self.findings_)
+
+
+class DescribedFit(SummarizedFit):
+    """The part of a fitted linear estimator that describes it.
+
+    Attributes:
+        effect_tables_: the effects in each environment, their standard errors and degrees of freedom, and what they
+            have in common.
+    """
+
+    effect_tables_: EffectTables
+
+    def _describe(self, found: TableFindings) -> None:
+        """Set the attributes of a fit."""
+        self.findings_, self.advice_, self.pooling_ = found, advise(found), found.pooling.weight
+        self.coef_, self.intercept_ = found.in_units(blend(found.strict, found.pooled, self.pooling_))
+        self.strict_coef_, self.pooled_coef_ = (
+            found.in_units(fit).coefficients for fit in (found.strict, found.pooled)
+        )
+        self.coordinates_, self.directions_ = found.coordinates
+        self.invariant_, self.effect_tables_ = found.selected, found.tables
+        self.effects_, self.stability_ = found.tables.effects, found.stability
+        self.environments_ = list(found.table.labels)
+        self.scale_, self.response_scale_ = found.table.scaling.scale, found.table.response_scale
+
+    def plot_effects(self, features: Sequence[str] | None = None) -> "Figure":
+        """A forest plot of the effects.
+
+        Args:
+            features: their names; None: the first twelve, or six of more than 20 environments, those whose effects
+                vary first.
+        """
+        from holdfast.plots.forest import draw_forest
+
+        return draw_forest(self.effect_tables_, features, self.summary().units)
 
 
 def fit_linear(

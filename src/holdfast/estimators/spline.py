@@ -13,12 +13,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from holdfast.core.grouping import group_rows
 from holdfast.core.moments import Scaling, standard_units, standardized
 from holdfast.core.progress import Progress, stages, watched
-from holdfast.estimators.advice import TableFindings, advise, listed
+from holdfast.estimators.advice import advise, listed
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.contract import Level, PoolingWeight, Search, Tolerance, Verbosity, check_settings, two_classes
 from holdfast.estimators.curves import effect_curves
-from holdfast.estimators.description import SummarizedFit
+from holdfast.estimators.description import TableFindings
 from holdfast.estimators.expansion import SAMPLED_ROWS, EffectExpansion, TermSettings
+from holdfast.estimators.linear import SummarizedFit
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.rows import ChunkRows, Rows, RowSums, array_rows, dask_rows, sum_rows
 from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors

@@ -63,9 +63,9 @@ def class_rows(rows: ArrayRows, names: Sequence[str], classes: np.ndarray) -> Cl
 def fit_effects(rows: ClassRows, settings: SearchSettings, progress: Progress | None = None) -> TableFindings:
     """Compare effects, of the second of two classes, or of each of more classes against all others.
 
-    Coefficients are (1, features) of two classes, and (classes, features) of more, whose findings are those of
-    the first. Tables have the effects of each feature on the class for which they have the widest range, with
-    the coefficients of that class, measured from the mean over all classes.
+    Coefficients are (1, features) of two classes, and (classes, features) of more. Of these, tables have the effects of
+    each feature on the class for which they have the widest range, with the coefficients of that class, measured from
+    the mean over all classes.
 
     Of more than two classes, a feature is selected if the search for some class selects it and its effect varies for
     none; multinomial logistic regression gives the coefficients, so that probabilities add up to one.
@@ -83,6 +83,13 @@ def fit_effects(rows: ClassRows, settings: SearchSettings, progress: Progress | 
         found = _search(rows, 1, systems, settings, progress)
         strict, pooled = (LinearModel(w[None], np.array([intercept])) for w, intercept in (found.strict, found.pooled))
         return found._replace(strict=strict, pooled=pooled)
+    return _of_several(rows, systems, settings, progress)
+
+
+def _of_several(
+    rows: ClassRows, systems: Sequence[Coordinates], settings: SearchSettings, progress: Progress | None
+) -> TableFindings:
+    """The fit of more than two classes: each is searched for by itself, and multinomial regression joins them."""
     tried, classes = [], range(len(rows.classes))
     reports = iter(stages(progress, [STAGE] * (len(systems) * len(classes))))
     for system in systems:

@@ -229,6 +229,7 @@ class ArrayRows(NamedTuple):
         names: of the features; None if they have none.
         response: its name.
         passes: how often they were read.
+        name: what they are called in messages.
     """
 
     x: np.ndarray
@@ -244,7 +245,7 @@ class ArrayRows(NamedTuple):
         """The sums of all rows."""
         self.passes.count += 1
         named = self.x if self.names is None else pd.DataFrame(self.x, columns=self.names, copy=False)
-        weights = None if (self.weights == 1).all() else self.weights
+        weights = None if (self.weights == 1).all() else self.weights  # products without weights are symmetric
         with config_context(assume_finite=True):
             found = collect(named, pd.Series(self.y, name=self.response), self.grouping, None, weights)
         assert found is not None  # there are rows, and they count
@@ -322,7 +323,7 @@ class ChunkRows:
             found = collect(X, y, environments, np.arange(begin, begin + len(X)), weights)
             begin += len(X)
             total = found if total is None else total if found is None else total.merge(found)
-        return _of_all(total, "chunks", weighted=given is not None and given["weights"])
+        return _of_all(total, self.name, weighted=given is not None and given["weights"])
 
     def all(self, statement: Callable[..., bool]) -> bool:
         """Nothing is known about all rows, for chunks may be such that they can be read once."""

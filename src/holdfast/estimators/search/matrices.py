@@ -53,10 +53,10 @@ LARGEST_RANK = 8
 
 
 class WashSettings(NamedTuple):
-    """The numbers that decide what is washed out: eta and k of `holdfast.algorithms.amplification`."""
+    """The numbers that decide what is washed out: eta and k of `holdfast.algorithms.amplification`; arrays of runs."""
 
-    step_size: float
-    amplification: float
+    step_size: Any
+    amplification: Any
 
 
 class MatrixFit(NamedTuple):
@@ -164,15 +164,10 @@ def _candidates(known: StandardizedMoments) -> list[WashSettings]:
 
 def _wash(known: StandardizedMoments, candidates: list[WashSettings], n_runs: int, seed: int) -> list[np.ndarray]:
     """For each candidate (n_runs, dimension, dimension): where P ends up."""
-    shared = {
-        "data": SecondMoments(*(part.astype(np.float32) for part in known.moments)),
-        "weights": known.weights.astype(np.float32),
-    }
+    shared = SecondMoments(*(part.astype(np.float32) for part in known.moments)), known.weights.astype(np.float32)
     count = len(candidates) * n_runs
     rows = np.minimum(np.arange(-(-count // SLAB) * SLAB), count - 1) // n_runs
-    parameters = {
-        name: np.array([getattr(each, name) for each in candidates], np.float32)[rows] for name in WashSettings._fields
-    }
+    parameters = WashSettings(*np.array(candidates, np.float32)[rows].T)
     seeds = np.random.default_rng(seed).integers(0, 2**32, len(rows), dtype=np.uint32)
     records = run(_matrix_run, shared, parameters, seeds, steps=STEPS, every=STEPS // RECORDS, slab=SLAB)
     # where runs end: medians over the last quarter of the records
@@ -180,10 +175,9 @@ def _wash(known: StandardizedMoments, candidates: list[WashSettings], n_runs: in
     return np.split(ends, len(candidates))
 
 
-def _matrix_run(shared: Any, parameters: Any) -> Run:
-    data = SecondMoments(*map(jnp.asarray, shared["data"]))
-    weights, dimension = jnp.asarray(shared["weights"]), symmetric_dimension(data.cross.shape[1])
-    eta, k = parameters["step_size"], parameters["amplification"]
+def _matrix_run(shared: tuple[SecondMoments, np.ndarray], parameters: WashSettings) -> Run:
+    data, weights = jax.tree.map(jnp.asarray, shared)
+    eta, k = parameters
 
     def gradient(key: jax.Array, fitted: jax.Array, step: ArrayLike) -> jax.Array:
         slopes = squared.gradient(data, pack_symmetric(fitted))
@@ -192,7 +186,9 @@ def _matrix_run(shared: Any, parameters: Any) -> Run:
         # one step may at most remove a direction
         return amplified * jnp.minimum(1.0, 1 / (eta * jnp.linalg.norm(amplified) + 1e-12))
 
-    algorithm = factored(gradient, dimension, eta, INIT_SCALE, signed=True, dtype=data.cross.dtype)
+    algorithm = factored(
+        gradient, symmetric_dimension(data.cross.shape[1]), eta, INIT_SCALE, signed=True, dtype=data.cross.dtype
+    )
     return Run(algorithm, _observe)
 
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from holdfast.core.progress import watched
 from holdfast.estimators.class_mean_form import fit_class_means
-from holdfast.estimators.contract import LinearClassifier, check_settings, class_codes
+from holdfast.estimators.contract import ArrayRows, LinearClassifier, array_rows, check_settings, class_codes
 from holdfast.estimators.description import TableFindings
 from holdfast.estimators.effect_form import ClassRows, class_rows, fit_effects
 from holdfast.estimators.linear import DescribedFit, SearchSettings
-from holdfast.estimators.rows import ArrayRows, ChunkRows, Rows, array_rows, dask_rows, sum_rows
+from holdfast.estimators.rows import ChunkRows, Rows, dask_rows, sum_rows
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses
 from holdfast.tables.frames import is_dask_frame
 

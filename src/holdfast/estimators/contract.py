@@ -1,13 +1,15 @@
-"""The contract of an estimator with environments, and the checks that all of ours share."""
+"""The contract of an estimator with environments, the checks that all of ours share, and rows that passed them."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import fields
 from numbers import Real
-from typing import Annotated, Any, Literal, Protocol, Self, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self, get_args, get_origin
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit, softmax
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
@@ -17,6 +19,7 @@ from holdfast.core.grouping import Grouping, group_rows
 from holdfast.core.progress import Progress
 from holdfast.core.validation import NOT_NEGATIVE, SHARE, Rule
 from holdfast.tables.frames import is_dask_frame, map_rows
+from holdfast.tables.passes import Passes
 
 
 class EnvironmentEstimator(Protocol):
@@ -44,6 +47,11 @@ _NOT_NUMBERS = (
     "Columns of text and missing values need a pipeline that turns them into numbers (OneHotEncoder, SimpleImputer); "
     "holdfast.estimators.fit_table and `holdfast fit` do so themselves."
 )
+
+
+# What scikit-learn is to check in a table of numbers, whose moments may be summed in single precision, and of classes.
+NUMBERS: dict[str, Any] = {"y_numeric": True, "dtype": [np.float64, np.float32]}
+CLASSES: dict[str, Any] = {"dtype": np.float64}
 
 
 def check_rows(estimator: BaseEstimator | None, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -199,6 +207,33 @@ def two_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
+def feature_names(X: Any) -> tuple[str, ...] | None:
+    """The names of the features that scikit-learn would know: the columns of a data frame, if they are text.
+
+    Example:
+        >>> feature_names(pd.DataFrame({"light": [1.0]})), feature_names(np.eye(1))
+        (('light',), None)
+    """
+    columns = X.columns if isinstance(X, pd.DataFrame) else getattr(X, "column_names", getattr(X, "columns", ()))
+    text = {isinstance(name, str) for name in columns}
+    if len(text) > 1:
+        found = described_names(tuple(columns))
+        raise TypeError(f"X must have columns whose names are all text, or none of them, got {found}")
+    return tuple(columns) if text == {True} else None
+
+
+def described_names(names: tuple[str, ...] | None) -> str:
+    """The names of features in an error, the first five of them.
+
+    Example:
+        >>> described_names(("light", "water")), described_names(None)
+        ("'light', 'water'", 'without names')
+    """
+    if names is None:
+        return "without names"
+    return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+
+
 def response_name(y: Any) -> str:
     """The name of a column of responses; "y" if it has none.
 
@@ -250,6 +285,79 @@ def warn_of_small_weights(total: float, rows: int, features: int, environments: 
             UserWarning,
             stacklevel=4,
         )
+
+
+class ArrayRows(NamedTuple):
+    """Rows in memory that have passed scikit-learn's checks; those of weight zero are left out.
+
+    Attributes:
+        x: (rows, features).
+        y: (rows,).
+        grouping: their environments.
+        weights: (rows,), how many rows each row stands for, all positive.
+        names: of the features; None if they have none.
+        response: its name.
+        passes: how often they were read.
+        name: what they are called in messages.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    grouping: Grouping
+    weights: np.ndarray
+    names: tuple[str, ...] | None
+    response: str
+    passes: Passes
+    name: str = "arrays"
+
+    def sums(self, collect: Callable[..., Any]) -> Any:
+        """The `RowSums` of all rows."""
+        self.passes.count += 1
+        named = self.x if self.names is None else pd.DataFrame(self.x, columns=self.names, copy=False)
+        weights = None if (self.weights == 1).all() else self.weights  # products without weights are symmetric
+        with config_context(assume_finite=True):
+            return collect(named, pd.Series(self.y, name=self.response), self.grouping, None, weights)
+
+    def all(self, statement: Callable[..., bool]) -> bool:
+        """Whether a statement is true of all rows."""
+        return statement(self.x, self.y)
+
+    def together(self) -> "ArrayRows":
+        """These are all rows."""
+        return self
+
+
+def array_rows(
+    estimator: Any, X: Any, y: Any, environments: Any = None, sample_weight: Any = None, *, classes: bool = False
+) -> ArrayRows:
+    """The arguments of `fit`, in memory, without rows of weight zero; ValueError if they do not belong together.
+
+    Weights are frequencies: a weight of 2 is the row twice, and their sum is the number of rows that all tests count.
+
+    Args:
+        estimator: that is fitted, and learns the names of the features; None: the rows have been checked.
+        X: (rows, features).
+        y: (rows,).
+        environments: one label for each row; None: one environment.
+        sample_weight: one number for each row, or one for all; None: 1.
+        classes: whether y holds labels of classes.
+
+    Example:
+        >>> from sklearn.linear_model import LinearRegression
+        >>> rows = array_rows(LinearRegression(), np.eye(3), np.arange(3), ["a", "b", "b"], [0, 2, 1])
+        >>> rows.y.tolist(), rows.grouping.labels, rows.weights.tolist()
+        ([1, 2], ['b'], [2.0, 1.0])
+    """
+    x, values = check_rows(estimator, X, y, **(CLASSES if classes else NUMBERS))
+    names, grouping, weights = feature_names(X), group_rows(environments, len(x)), np.ones(len(x))
+    if sample_weight is not None:
+        weights = checked_weights(sample_weight, len(x))
+        counted = weights > 0
+        if not counted.any():
+            raise ValueError("sample_weight must be positive for at least one row, got zeros only")
+        x, values, grouping, weights = x[counted], values[counted], grouping.where(counted), weights[counted]
+        warn_of_small_weights(float(weights.sum()), len(x), x.shape[1], grouping.count)
+    return ArrayRows(x, values, grouping, weights, names, response_name(y), Passes())
 
 
 # Types of settings; what is not a number by the rule is one of the names.

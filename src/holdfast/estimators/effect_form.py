@@ -10,12 +10,12 @@ from scipy.special import log_softmax
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core.moments import standard_units
 from holdfast.core.progress import Progress, stages
+from holdfast.estimators.contract import ArrayRows
 from holdfast.estimators.description import TableDescription, TableFindings, class_table
 from holdfast.estimators.effects import EffectTables
 from holdfast.estimators.inference import softmax_errors
 from holdfast.estimators.linear import STAGE, SearchSettings, fit_linear
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
-from holdfast.estimators.rows import ArrayRows
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
 from holdfast.estimators.search.evidence import Evidence, logistic_evidence
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, softmax_regression

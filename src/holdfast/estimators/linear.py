@@ -28,16 +28,22 @@ STAGE = 100  # units of a progress bar for one search
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SearchSettings:
-    """How invariant features are searched for; `HeteroRegressor` explains the fields."""
+class FitSettings:
+    """How what is invariant is searched for; `HeteroRegressor` explains the fields."""
 
     pooling: PoolingWeight = "auto"
     search: Search = "exponents"
-    groups: Sequence[Any] | None = None
     significance: Significance = 0.001
     tolerance: Tolerance = 0.0
-    rotation: bool = False
     verbose: Verbosity = 0
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SearchSettings(FitSettings):
+    """The same among features, which may be grouped or rotated."""
+
+    groups: Sequence[Any] | None = None
+    rotation: bool = False
 
 
 class SummarizedFit:

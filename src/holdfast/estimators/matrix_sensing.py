@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.linear_algebra import pack_symmetric, symmetrised
 from holdfast.core.moments import collect_moments, standard_units, standardized
-from holdfast.estimators.contract import check_settings
-from holdfast.estimators.rows import ArrayRows, array_rows
+from holdfast.estimators.contract import ArrayRows, array_rows, check_settings
 from holdfast.estimators.search.matrices import MatrixSettings, evenly_scaled, fit_matrix
 
 

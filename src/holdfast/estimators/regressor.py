@@ -9,10 +9,10 @@ from threadpoolctl import threadpool_limits
 
 from holdfast.core.moments import Scaling, standardized
 from holdfast.core.progress import watched
-from holdfast.estimators.contract import Level, LinearRegressor, check_settings
+from holdfast.estimators.contract import Level, LinearRegressor, array_rows, check_settings
 from holdfast.estimators.description import TableDescription
 from holdfast.estimators.linear import DescribedFit, SearchSettings, fit_linear
-from holdfast.estimators.rows import ChunkRows, Rows, RowSums, array_rows, dask_rows, sum_rows
+from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_rows
 from holdfast.estimators.screening import diagnose_curvature
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
 from holdfast.estimators.search.evidence import Evidence, squared_evidence

@@ -1,4 +1,4 @@
-"""The rows of a table wherever they are (in arrays, chunks or a Dask data frame) and what a fit needs of them: sums."""
+"""The rows of a table wherever they are (in memory, chunks or a Dask data frame) and what a fit needs of them: sums."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,17 +8,21 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
-from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
 from holdfast.core.class_moments import ClassMoments, add_class_moments, collect_class_moments
-from holdfast.core.grouping import Grouping, group_rows
+from holdfast.core.grouping import group_rows
 from holdfast.core.moments import MomentSums, add_moments, check_squares, collect_moments
 from holdfast.estimators.contract import (
+    CLASSES,
+    NUMBERS,
+    ArrayRows,
     check_no_text,
     check_rows,
     checked_weights,
+    described_names,
+    feature_names,
     response_name,
     warn_of_small_weights,
 )
@@ -55,7 +59,8 @@ class RowSums(NamedTuple):
     def merge(self, after: "RowSums") -> "RowSums":
         """With the rows after these; ValueError if they have other features."""
         if self.names != after.names and len(self.sums.shift) == len(after.sums.shift):
-            raise ValueError(f"chunks must have the features {_listed(self.names)}, got {_listed(after.names)}")
+            expected, got = (described_names(names) for names in (self.names, after.names))
+            raise ValueError(f"chunks must have the features {expected}, got {got}")
         own, other = self.categories, after.categories
         return self._replace(
             sums=(add_moments if isinstance(self.sums, MomentSums) else add_class_moments)(self.sums, after.sums),
@@ -156,8 +161,8 @@ def sum_rows(
     if len(X) == 0:
         return None
     features = X if expand is None else expand(np.asarray(X, float))
-    names = _names(features)
-    x, values = check_rows(None, features, y, ensure_min_samples=1, **_checks(bool(classes)))
+    names = feature_names(features)
+    x, values = check_rows(None, features, y, ensure_min_samples=1, **(CLASSES if classes else NUMBERS))
     grouping, positions = group_rows(environments, len(x)), np.arange(len(x)) if positions is None else positions
     if weights is not None:
         weights = checked_weights(weights, len(x))
@@ -188,109 +193,15 @@ def sum_rows(
     )
 
 
-def _checks(classes: bool) -> dict[str, Any]:
-    """What scikit-learn is to check; moments of numbers can be summed in single precision, too."""
-    return {"dtype": np.float64} if classes else {"y_numeric": True, "dtype": [np.float64, np.float32]}
-
-
-def _names(X: Any) -> tuple[str, ...] | None:
-    """The names of the features that scikit-learn would know: the columns of a data frame, if they are text."""
-    columns = X.columns if isinstance(X, pd.DataFrame) else getattr(X, "column_names", getattr(X, "columns", ()))
-    text = {isinstance(name, str) for name in columns}
-    if len(text) > 1:
-        raise TypeError(f"X must have columns whose names are all text, or none of them, got {_listed(tuple(columns))}")
-    return tuple(columns) if text == {True} else None
-
-
-def _listed(names: tuple[str, ...] | None) -> str:
-    return "without names" if names is None else ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
-
-
 def _of_all(total: RowSums | None, name: str, weighted: bool) -> RowSums:
     """The sums of a whole table; ValueError if no row counts, and a warning if weights make hardly any row."""
     if total is None:
-        raise ValueError(
-            f"{name} must have at least one row{' with a weight above zero' if weighted else ''}, got none"
-        )
+        counts = " with a weight above zero" if weighted else ""
+        raise ValueError(f"{name} must have at least one row{counts}, got none")
     if weighted:
-        weight = float(total.sums.counts.sum())
-        warn_of_small_weights(weight, total.rows, total.sums.features, len(total.sums.labels))
+        sums = total.sums
+        warn_of_small_weights(float(sums.counts.sum()), total.rows, sums.features, len(sums.labels))
     return total.ordered()
-
-
-class ArrayRows(NamedTuple):
-    """Rows in memory that have passed scikit-learn's checks; those of weight zero are left out.
-
-    Attributes:
-        x: (rows, features).
-        y: (rows,).
-        grouping: their environments.
-        weights: (rows,), how many rows each row stands for, all positive.
-        names: of the features; None if they have none.
-        response: its name.
-        passes: how often they were read.
-        name: what they are called in messages.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    grouping: Grouping
-    weights: np.ndarray
-    names: tuple[str, ...] | None
-    response: str
-    passes: Passes
-    name: str = "arrays"
-
-    def sums(self, collect: Collect) -> RowSums:
-        """The sums of all rows."""
-        self.passes.count += 1
-        named = self.x if self.names is None else pd.DataFrame(self.x, columns=self.names, copy=False)
-        weights = None if (self.weights == 1).all() else self.weights  # products without weights are symmetric
-        with config_context(assume_finite=True):
-            found = collect(named, pd.Series(self.y, name=self.response), self.grouping, None, weights)
-        assert found is not None  # there are rows, and they count
-        return found
-
-    def all(self, statement: Callable[..., bool]) -> bool:
-        """Whether a statement is true of all rows."""
-        return statement(self.x, self.y)
-
-    def together(self) -> "ArrayRows":
-        """These are all rows."""
-        return self
-
-
-def array_rows(
-    estimator: Any, X: Any, y: Any, environments: Any = None, sample_weight: Any = None, *, classes: bool = False
-) -> ArrayRows:
-    """The arguments of `fit`, in memory, without rows of weight zero; ValueError if they do not belong together.
-
-    Weights are frequencies: a weight of 2 is the row twice, and their sum is the number of rows that all tests count.
-
-    Args:
-        estimator: that is fitted, and learns the names of the features; None: the rows have been checked.
-        X: (rows, features).
-        y: (rows,).
-        environments: one label for each row; None: one environment.
-        sample_weight: one number for each row, or one for all; None: 1.
-        classes: whether y holds labels of classes.
-
-    Example:
-        >>> from sklearn.linear_model import LinearRegression
-        >>> rows = array_rows(LinearRegression(), np.eye(3), np.arange(3), ["a", "b", "b"], [0, 2, 1])
-        >>> rows.y.tolist(), rows.grouping.labels, rows.weights.tolist()
-        ([1, 2], ['b'], [2.0, 1.0])
-    """
-    x, values = check_rows(estimator, X, y, **_checks(classes))
-    names, grouping, weights = _names(X), group_rows(environments, len(x)), np.ones(len(x))
-    if sample_weight is not None:
-        weights = checked_weights(sample_weight, len(x))
-        counted = weights > 0
-        if not counted.any():
-            raise ValueError("sample_weight must be positive for at least one row, got zeros only")
-        x, values, grouping, weights = x[counted], values[counted], grouping.where(counted), weights[counted]
-        warn_of_small_weights(float(weights.sum()), len(x), x.shape[1], grouping.count)
-    return ArrayRows(x, values, grouping, weights, names, response_name(y), Passes())
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from holdfast.core.moments import Scaling, standard_units, standardized
 from holdfast.core.progress import Progress, stages, watched
 from holdfast.estimators.advice import advise, listed
 from holdfast.estimators.classifier import HeteroClassifier
-from holdfast.estimators.contract import Level, PoolingWeight, Search, Tolerance, Verbosity, check_settings, two_classes
+from holdfast.estimators.contract import Level, Search, array_rows, check_settings, two_classes
 from holdfast.estimators.curves import effect_curves
 from holdfast.estimators.description import TableFindings
 from holdfast.estimators.expansion import SAMPLED_ROWS, EffectExpansion, TermSettings
-from holdfast.estimators.linear import SummarizedFit
+from holdfast.estimators.linear import FitSettings, SummarizedFit
 from holdfast.estimators.regressor import HeteroRegressor
-from holdfast.estimators.rows import ChunkRows, Rows, RowSums, array_rows, dask_rows, sum_rows
+from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_rows
 from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors
 from holdfast.tables.frames import is_dask_frame, map_rows
 
@@ -33,14 +33,11 @@ STAGES = (30, 30, 40)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CurveSettings(TermSettings):
+class CurveSettings(TermSettings, FitSettings):
     """How invariant columns with curves and products are searched for; `HeteroSplineRegressor` explains the fields."""
 
-    pooling: PoolingWeight = "auto"
     search: Search = "elimination"
-    tolerance: Tolerance = 0.0
     level: Level = "common"
-    verbose: Verbosity = 0
 
 
 class ExpandedFit(NamedTuple):

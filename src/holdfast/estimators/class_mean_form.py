@@ -74,8 +74,8 @@ def fit_class_means(
         [True, False]
     """
     statistics = class_statistics(moments)
-    features = len(statistics.scale)
-    most = None
+    environments, classes, features = statistics.means.shape
+    counts, most = statistics.counts.sum(1), None
     if rotation:
         found = varying_directions(statistics, significance, tolerance)
         system, own = Coordinates("class means", found.directions), _rotated(statistics, found.directions)
@@ -89,18 +89,17 @@ def fit_class_means(
         selected = needed_features(statistics, ~varies)
     strict = linear_discriminant(statistics, system.directions[:, selected])
     everything = linear_discriminant(statistics)
-    weights = statistics.counts.sum(1) / statistics.counts.sum()
 
     def held_out(columns: np.ndarray) -> np.ndarray:
         return held_out_discriminant_losses(statistics, system.directions[:, columns])
 
-    chosen = choose_pooling(pooling, held_out, weights, selected, float(varies.mean()))
+    chosen = choose_pooling(pooling, held_out, counts / counts.sum(), selected, float(varies.mean()))
     scores = blend(strict, everything, chosen.weight)
-    widest, classes = _widest(own), len(moments.classes)
+    widest = _widest(own)
     coefficients, errors = np.full((2, classes, features), np.nan)
     if not rotation:
         coefficients = contrasts(classes) @ scores.coefficients
-        if statistics.counts.sum() > (classes - 1) * (1 + (features if chosen.weight else int(selected.sum()))):
+        if counts.sum() > (classes - 1) * (1 + (features if chosen.weight else int(selected.sum()))):
             errors = discriminant_errors(statistics, system.directions[:, selected], chosen.weight)
     scaling = Scaling(statistics.location, statistics.scale, statistics.constant)
     table = class_table(names, moments.labels, scaling, moments.classes, response)._replace(compared="class difference")
@@ -117,7 +116,6 @@ def fit_class_means(
     # differences within environments are misled where the levels of features differ between them
     whole = linear_discriminant(_without_environments(statistics))
     explained, explained_by_all = (explained_by(statistics, each) for each in (strict, whole))
-    environments, counts = len(moments.labels), statistics.counts.sum(1)
     by_all = max(explained_by_all, explained_by(statistics, everything), explained)
     first = []
     if most is not None:

@@ -46,9 +46,8 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
     either selects: class means are chosen if they explain four fifths of what effects do.
 
     Fits of the "effects" have the weak ridge of one observation, so that they are finite if the classes can be
-    separated; the advice says so if they are. Runs of SGD see at most 512 rows of each environment, drawn at random;
-    tests and fits see all of them. Fits of the "class_means" need counts, means and covariances only, which add up:
-    `fit` takes a Dask data frame for them, and `fit_chunks` any chunks.
+    separated; the advice says so if they are. They need all rows in one memory. Fits of the "class_means" need counts,
+    means and covariances only, which add up: `fit` takes a Dask data frame for them, and `fit_chunks` any chunks.
 
     In both forms, part of the prediction comes from a fit of all features where the invariant ones explain too little
     in environments that were held out, as in `HeteroRegressor`, with log loss.

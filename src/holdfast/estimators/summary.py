@@ -13,6 +13,7 @@ from scipy.stats import t
 
 from holdfast.core.progress import counted
 from holdfast.estimators.advice import doubtful_sentences, listed
+from holdfast.estimators.description import TableFindings
 
 CONFIDENCE = 0.95
 # The table is at most this wide; columns give way to so many characters of the names of features, longer ones are cut,
@@ -116,6 +117,26 @@ class TableSummary:
     of_class: tuple = ()
     curves: tuple[str, ...] = ()
     second_class: Any = None
+
+    @classmethod
+    def of(cls, findings: TableFindings) -> "TableSummary":
+        """The summary of a fit."""
+        table = findings.table
+        return cls(
+            findings.stability,
+            table.task,
+            round(float(findings.counts.sum())),
+            len(table.labels),
+            findings.explained_by_fit,
+            findings.explained_by_all,
+            findings.pooling.weight,
+            table.level,
+            table.response,
+            table.compared != "effect",
+            findings.of_class,
+            findings.curves,
+            table.second_class,
+        )
 
     @property
     def table(self) -> pd.DataFrame:

@@ -8,12 +8,12 @@ from holdfast.estimators import MixedRegressor
 
 @pytest.fixture
 def clinics():
-    """A level and an effect of dose that differ between 40 clinics, one of them with a single row."""
+    """A level and two effects that differ between 40 clinics, one of them with a single row."""
     rng = np.random.default_rng(0)
     clinic = np.repeat(np.arange(40), [1, *[25] * 39])
     table = pd.DataFrame({"dose": rng.uniform(5, 7, len(clinic)), "age": 50 + 10 * rng.standard_normal(len(clinic))})
-    own = rng.standard_normal((40, 2)) * [2.0, 0.7]
-    y = 3 + own[clinic, 0] + (1 + own[clinic, 1]) * (table["dose"] - 6) - 0.1 * table["age"]
+    own = rng.standard_normal((40, 3)) * [2.0, 0.7, 0.1]
+    y = 3 + own[clinic, 0] + (1 + own[clinic, 1]) * (table["dose"] - 6) + own[clinic, 2] * (table["age"] - 50)
     return table, (y + rng.standard_normal(len(clinic))).rename("weight"), clinic
 
 
@@ -36,15 +36,15 @@ def test_sleep_study_has_the_published_fit():
 def test_fits_are_those_of_statsmodels(clinics, random, columns):
     statsmodels = pytest.importorskip("statsmodels.api")
     X, y, clinic = clinics
+    X = (X - X.mean()) / X.std()  # the reference does not converge with columns of such different sizes
     design = np.column_stack([np.ones(len(X)), X])
     free = statsmodels.MixedLM(y.to_numpy(), design, clinic, exog_re=design[:, [0, *[1 + c for c in columns]]])
     expected = free.fit(reml=True, maxiter=2000)
     model = MixedRegressor(random).fit(X, y, environments=clinic)
-    # the reference ends within about 1e-4 of its own optimum: ours is at least as good
-    assert model.criterion_ <= -2 * expected.llf + 1e-6
-    assert model.criterion_ == pytest.approx(-2 * expected.llf, rel=1e-4)
-    np.testing.assert_allclose(model.fixed_effects_["coefficient"], expected.fe_params, rtol=1e-3)
-    np.testing.assert_allclose(model.fixed_effects_["standard error"], expected.bse_fe, rtol=1e-3)
+    assert model.criterion_ <= -2 * expected.llf + 1e-6  # the larger likelihood, where the reference stops early
+    assert model.criterion_ == pytest.approx(-2 * expected.llf, rel=1e-6)
+    np.testing.assert_allclose(model.fixed_effects_["coefficient"], expected.fe_params, rtol=1e-4)
+    np.testing.assert_allclose(model.random_covariance_, expected.cov_re, rtol=1e-3, atol=1e-3)
 
 
 def test_rows_may_come_in_any_form(clinics):

@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from holdfast.core.moments import StandardizedMoments, standardized
@@ -188,18 +187,15 @@ class MixedRegressor(LinearRegressor):
 def _random_columns(random: Any, features: list[str]) -> list[int]:
     """The columns of (1, X) whose effects are random."""
     if isinstance(random, str):
-        require(
-            random in ("intercept", "slopes"),
-            "random must be 'intercept', 'slopes' or a list of features",
-            repr(random),
-        )
+        contract = "random must be 'intercept', 'slopes' or a list of features"
+        require(random in ("intercept", "slopes"), contract, repr(random))
         return [0, *range(1, 1 + len(features))] if random == "slopes" else [0]
     columns = [0]
     for name in random:
         number = features.index(name) if name in features else name
-        whole = isinstance(number, int | np.integer) and not isinstance(number, bool) and 0 <= number < len(features)
-        hint = suggestion(str(name), features)
-        require(whole, f"random must name features ({', '.join(features[:10])})", f"{name!r}{hint}")
+        allowed = isinstance(number, int | np.integer) and 0 <= int(number) < len(features)
+        contract = f"random must name features ({', '.join(features[:10])})"
+        require(allowed, contract, f"{name!r}{suggestion(str(name), features)}")
         columns.append(int(number) + 1)
     require(len(set(columns)) == len(columns), "random must name each feature once", list(random))
     return columns

@@ -1,5 +1,6 @@
 """The experiments by name. Imports none of them, so that the command line lists them at once."""
 
+from collections.abc import Collection
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -72,8 +73,25 @@ LONGEST = (
     "absorbing",
 )
 """Experiments that take a minute or more of a core. They start first, so that none of them runs alone at the end."""
-# How many similar names an error suggests for an unknown one.
-MOST_SUGGESTED = 3
+
+
+def check_known(name: str, known: Collection[str], command: str, argument: str = "names") -> None:
+    """Refuse a name that is not known, with what is near it.
+
+    Args:
+        name: that was asked for.
+        known: those that there are.
+        command: whose option `--list` names them.
+        argument: for the error.
+
+    Example:
+        >>> check_known("figure3", ["figure_3", "theorem_2"], "reproduce")
+        Traceback (most recent call last):
+        ValueError: names must be among the 2 that `holdfast reproduce --list` names, got 'figure3' (perhaps figure_3)
+    """
+    if name not in known:
+        listed = f"{argument} must be among the {len(known)} that `holdfast {command} --list` names"
+        raise ValueError(f"{listed}, got {name!r}{suggestion(name, known, most=3)}")
 
 
 def load(name: str) -> "Experiment":
@@ -83,9 +101,7 @@ def load(name: str) -> "Experiment":
         >>> load("figure_3").title
         'signals over time for M = 6 and M = 1, and against the heterogeneity M'
     """
-    if name not in TITLES:
-        names = f"names must be among the {len(TITLES)} that `holdfast reproduce --list` names"
-        raise ValueError(f"{names}, got {name!r}{suggestion(name, TITLES, MOST_SUGGESTED)}")
+    check_known(name, TITLES, "reproduce")
     folder = next(folder for folder, titles in FOLDERS.items() if name in titles)
     experiment: Experiment = import_module(f"{__package__}.{folder}.{name}").EXPERIMENT
     return experiment

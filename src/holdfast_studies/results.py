@@ -14,8 +14,8 @@ from holdfast.core.worker import StoppedError, current_worker, working
 from holdfast.sweeps.engines.base import Engine
 from holdfast.sweeps.engines.threads import ThreadEngine
 from holdfast.sweeps.store.codecs import DATASETS
-from holdfast.sweeps.store.naming import Cell, Key
-from holdfast.sweeps.store.store import FOLDER, LOST, Store
+from holdfast.sweeps.store.naming import Key
+from holdfast.sweeps.store.store import FOLDER, Store
 from holdfast_studies.kept import computed, why_not_kept
 
 # Experiments that are computed at the same time by default. While one is traced or compiles, on one core, the others
@@ -114,16 +114,14 @@ def data_sets(
     files = {name: key.file for name, key in keys.items() if name not in warnings}
     places = {name: f"{store.folder}/{store.path(file)}" for name, file in files.items()}
     there = store.finished()
-    missing = [cell.label for cell in store.missing([Cell(file, name) for name, file in files.items()])]
-    left = dict.fromkeys(keys)
+    found = {name: data for name, file in files.items() if (data := store.load(file)) is not None}
     with bars() as bar, bar("experiments") as show:
         work = SimulationWork(simulations, engine is None, bar)
-        wanted = {name: keys[name] for name in (*missing, *warnings)}
+        wanted = {name: key for name, key in keys.items() if name not in found}
         report = lambda done, total, *_: show(done, total)  # noqa: E731
         results = computed(store, wanted, work, engine or ThreadEngine(AT_ONCE), report)
         with closing(results):
             for name, data, reason in results:
-                del left[name]
                 if data is None:
                     yield name, DataSource(work.errors.get(name) or RemoteError(reason))
                     continue
@@ -132,6 +130,5 @@ def data_sets(
                 if files.get(name) in there:
                     notes.insert(0, f"computed again: {places[name]} is damaged")
                 yield name, DataSource(data, tuple(notes), warnings.get(name))
-    for name in left:
-        found = store.load(files[name])
-        yield name, DataSource(RemoteError(LOST) if found is None else found, (f"reused {places[name]}",))
+    for name, data in found.items():
+        yield name, DataSource(data, (f"reused {places[name]}",))

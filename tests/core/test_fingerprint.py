@@ -33,7 +33,7 @@ PACKAGE = {
 
 def forget():
     """As a new process would."""
-    for remembered in (tracing._fingerprint, tracing._statements, tracing._imports, tracing._path):
+    for remembered in (tracing._fingerprint, tracing._statements, tracing._imports, tracing._located):
         remembered.cache_clear()
 
 

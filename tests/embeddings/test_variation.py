@@ -132,6 +132,17 @@ def test_two_shortcuts_in_three_environments():
         assert np.maximum(agreement, 1 - agreement).max() > 0.99
 
 
+def test_groups_are_those_of_each_score_and_none_where_nothing_varies():
+    random = np.random.default_rng(4)
+    _, label, colour, environment = _shortcut(random, 3000, (0.6, 0.95))
+    found = discover(_embedded(random, label, colour), label, environment)
+    assert found.count == 1
+    assert np.array_equal(found.groups(), found.attributes)
+    assert np.bincount(found.groups(3)[:, 0]).tolist() == [1000, 1000, 1000]
+    none = discover(random.standard_normal((200, 3)), np.arange(200) % 2, np.arange(200) // 100)
+    assert none.groups().shape == none.attributes.shape == (200, 0)
+
+
 def test_what_is_not_a_shortcut_is_said():
     """Equal everywhere; only the label shifts; one signal with more or less noise; features that move."""
     random = np.random.default_rng(3)

@@ -280,7 +280,7 @@ def test_sums_are_associative(first, second, distance):
 
 def test_what_dask_cannot_do_is_said(plants, tmp_path):
     frame, empty = cut(plants, [100]), cut(plants.iloc[:0], [0])
-    with pytest.raises(ValueError, match="invariance must be 'class_means' for classes in a table that Dask reads"):
+    with pytest.raises(ValueError, match="invariance must be 'class_means' to fit a table that Dask reads"):
         fit_table(frame, "tall", "site")
     with pytest.raises(ValueError, match="invariance must be 'class_means' to fit a Dask data frame, got 'auto'"):
         HeteroClassifier().fit(frame[["light"]], frame["tall"])

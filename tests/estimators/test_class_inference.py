@@ -13,12 +13,11 @@ from holdfast.estimators.inference import (
     pooled_covariance,
     softmax_errors,
     standard_errors,
-    with_constant,
 )
 from holdfast.estimators.pooling import blend
 from holdfast.estimators.search.discriminant import linear_discriminant
 from holdfast.estimators.search.evidence import LinearModel, logistic_evidence
-from holdfast.estimators.search.logistic_fit import softmax_regression
+from holdfast.estimators.search.logistic_fit import softmax_regression, with_constant
 
 SAMPLES = 200
 # The standard deviation of 200 values has a relative error of 1 / sqrt(400); four of these are allowed.

@@ -4,8 +4,9 @@ import pytest
 from holdfast.algorithms.losses import LogisticRows
 from holdfast.core import group_rows
 from holdfast.core.moments import collect_moments, standardized
-from holdfast.estimators.inference import blended_covariance, pooled_covariance, standard_errors, with_constant
+from holdfast.estimators.inference import blended_covariance, pooled_covariance, standard_errors
 from holdfast.estimators.search.evidence import LinearModel, logistic_evidence, squared_evidence
+from holdfast.estimators.search.logistic_fit import with_constant
 
 
 def _known(x, y, codes):

@@ -139,7 +139,7 @@ def test_workers_of_a_cluster_give_the_answer_of_one_machine(plants, tmp_path, c
             agree(once.model, fit_table("*.parquet", "grown", "site", schema=whole).model)
             on_workers = fit_table(cut(frame, [20, 20, 500]), "grown", "site", dask=client)
             agree(on_workers.model, whole)
-            monkeypatch.setattr(FilePart, "split", lambda self: [replace(self, source=replace(self.source, path=lost))])
+            monkeypatch.setattr(FilePart, "split", lambda self: [replace(self, path=lost)])
             lost = tmp_path / "lost.parquet"
             with pytest.raises(ValueError, match=r"data must be readable by every worker .*lost.parquet'"):
                 fit_table("*.parquet", "grown", "site", dask=client)

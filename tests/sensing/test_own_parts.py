@@ -13,7 +13,7 @@ import xarray as xr
 
 from holdfast import Settings, Trajectory, simulate
 from holdfast.algorithms import Factors, factored
-from holdfast.apps.cli.terminal.trajectories import show
+from holdfast.apps.cli.terminal.trajectories import show_trajectory
 from holdfast.core import Algorithm
 from holdfast.core.linear_algebra import pack_symmetric, unpack_symmetric
 from holdfast.core.run import _advance
@@ -123,7 +123,7 @@ def test_an_algorithm_has_axes_of_its_own(tmp_path, capsys):
     summary = json.loads(json.dumps(found.summary()))
     assert summary["axes"]["momentum"] == [0.0, 0.5, 0.9]
     assert np.shape(summary["outcome"]) == (2, 3, 3)
-    show(found)
+    show_trajectory(found)
     assert "momentum" in capsys.readouterr().out
 
 

@@ -110,7 +110,7 @@ def test_points_are_told_apart_by_settings_that_are_strings_and_can_be_chosen_by
     hetero, pooled = axes.lines
     assert hetero.get_xydata().tolist() == [[0.1, 1.0], [0.2, 3.0]]
     assert pooled.get_xydata().tolist() == [[0.1, 2.0], [0.2, 4.0]]
-    assert (hetero.get_color(), hetero.get_marker()) != (pooled.get_color(), pooled.get_marker())
+    assert hetero.get_color() != pooled.get_color()
     assert legend_of(axes) == ("batching", ["hetero", "pooled"])
     assert "bars from the 10 % to the 90 % quantile" in figure.get_suptitle()
     chosen = plot_sweep(design_of_points(), "rate", at={"batching": "pooled"})
@@ -134,18 +134,15 @@ def test_points_of_a_short_list_are_labelled_by_the_settings_in_which_they_diffe
     assert axes.get_xlabel() == "point"
     figure = plot_sweep(design_of_points(12).assign_coords(rate=("point", np.arange(12) / 7e5)), "point")
     figure.savefig(io.BytesIO(), dpi=figure.dpi)  # which decides the layout
-    assert {label.get_rotation() for label in figure.axes[0].get_xticklabels()} == {40.0}
+    assert {label.get_rotation() for label in figure.axes[0].get_xticklabels()} == {90.0}
 
 
-def test_lines_have_colours_by_one_axis_and_markers_by_another():
+def test_each_combination_of_further_axes_is_a_line_of_its_own_colour():
     values = np.arange(12.0).reshape(2, 3, 2)[..., None] * np.ones(2)
     axes_of = {"a": [1.0, 2.0], "b": [1.0, 2.0, 3.0], "c": ["x", "y"]}
     figure = plot_sweep(xr.Dataset({"error": (("a", "b", "c", "seed"), values)}, axes_of), "a")
     (axes,) = figure.axes
-    looks = {line.get_label(): (line.get_color(), line.get_marker(), line.get_linestyle()) for line in axes.lines}
-    assert len(set(looks.values())) == 6
-    assert looks["x, 1"][0] == looks["y, 1"][0] != looks["x, 2"][0]
-    assert looks["x, 1"][1:] == looks["x, 2"][1:] != looks["y, 1"][1:]
+    assert len({line.get_color() for line in axes.lines}) == 6
     assert legend_of(axes) == ("c, b", ["x, 1", "x, 2", "x, 3", "y, 1", "y, 2", "y, 3"])
     assert not any(isinstance(each, FillBetweenPolyCollection) for each in axes.collections)
     assert "median over 2 seeds, no bands (more than 4 lines)" in figure.get_suptitle()

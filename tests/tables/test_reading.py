@@ -51,6 +51,11 @@ def _cells(files, **chunking):
     return pd.DataFrame(found)
 
 
+def _features(found):
+    """Of the complete rows of the first chunk of a surveyed table."""
+    return found.encoding.complete(next(found.table.chunks(text=found.text, columns=found.used))).cells
+
+
 def _read(path, options=None, **chunking):
     return _cells(open_table(path, options), **chunking)
 
@@ -74,7 +79,7 @@ def test_separator_decimal_and_encoding_are_found(frame, tmp_path, separator, de
     assert any("decimal commas" in note for note in files.notes) == (decimal_sign == ",")
     assert any("encoding" in note for note in files.notes) == (encoding in ("latin-1", "utf-16"))
     options = ReadingOptions(separator=separator, decimal=decimal_sign if separator != decimal_sign else None)
-    assert open_table(path, options).sources[0].dialect.separator == separator
+    assert open_table(path, options).files[0].dialect.separator == separator
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
@@ -126,9 +131,15 @@ def test_what_the_user_says_comes_first(tmp_path):
     found = survey(open_table(path), "yield")
     assert found.columns[0].kind == "number"
     assert "light was read with thousands separators, as in 1,234." in found.notes
-    assert next(found.examined())[1].cells["light"].tolist() == [1234, 2345, 3456]
+    assert _features(found)["light"].tolist() == [1234, 2345, 3456]
     decimals = survey(open_table(path, ReadingOptions(decimal=",")), "yield")
-    assert next(decimals.examined())[1].cells["light"].tolist() == [1.234, 2.345, 3.456]
+    assert _features(decimals)["light"].tolist() == [1.234, 2.345, 3.456]
+
+
+@pytest.mark.parametrize("encoding", ["zip", "rot13", "nonsense", "", "utf-8\0"])
+def test_an_encoding_that_is_none_of_text_is_refused(encoding):
+    with pytest.raises(ValueError, match="encoding must be known to Python, such as utf-8, latin-1 or utf-16, got"):
+        ReadingOptions(encoding=encoding)
 
 
 def test_tabs_are_the_rule_in_tsv_files(frame, tmp_path):
@@ -192,7 +203,7 @@ def test_types_of_parquet_are_numbers_dates_or_text(tmp_path):
     kinds = {column.name: column.kind for column in found.columns}
     expected = {"price": "number", "small": "number", "when": "date", "day": "date", "waited": "number"}
     assert kinds == {**expected, "soil": "category"}
-    features = next(found.examined())[1].cells.iloc[0]
+    features = _features(found).iloc[0]
     assert features[["price", "small", "waited"]].tolist() == [1.5, 1.0, 1.5]
     assert features["when"] == pytest.approx((day - datetime.datetime(1970, 1, 1)).total_seconds() / 86400)
     assert features["day"] == 18263

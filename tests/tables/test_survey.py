@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.tables import Column, ReadingOptions, open_table
 from holdfast.tables.columns import MOST_CATEGORIES, encode
-from holdfast.tables.faults import CellFaults
+from holdfast.tables.encoding import CellFaults
 from holdfast.tables.labels import environment_labels
 from holdfast.tables.missing import CountedRows, about_dropped, complete_survey
 from holdfast.tables.survey import survey
@@ -41,7 +41,8 @@ def _counted(found, complete):
 
 def _complete(found):
     """The rows without missing values, chunk by chunk."""
-    return [rows for _, rows, _ in found.examined() if len(rows.values)]
+    chunks = found.table.chunks(found.chunk_rows, found.text, found.used)
+    return [rows for rows in map(found.encoding.complete, chunks) if len(rows.values)]
 
 
 def _together(found):

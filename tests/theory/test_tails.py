@@ -196,7 +196,7 @@ def test_nothing_remains_without_sampling_error_where_the_exponent_is_negative()
         (lambda: simulate_shares(two_point(1.0, 6.0), 0.05, 9, 1e-3, spectrum=0.0), "spectrum must hold positive"),
         (lambda: simulate_shares(two_point(1.0, 6.0), 0.05, 9, 1e-3, spectrum=[]), "spectrum must hold positive"),
         (lambda: simulate_shares(gaussian(1.0, 6.0), 0.05, 9, 1e-3, order="sorted"), "order must be one of"),
-        (lambda: simulate_shares(gaussian(1.0, 6.0), 0.05, 9, 1e-3, order="cyclic"), "order must be independent for"),
+        (lambda: simulate_shares(gaussian(1.0, 6.0), 0.05, 9, 1e-3, order="cyclic"), "environments must be finitely"),
     ],
 )
 def test_errors_are_one_sentence(call, message):

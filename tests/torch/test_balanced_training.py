@@ -77,6 +77,24 @@ def test_balanced_training_by_offsets_and_on_all_rows():
     assert balanced > 0.6
 
 
+def test_the_last_training_stops_at_the_best_score_also_after_one_that_is_no_number(monkeypatch):
+    """An epoch whose held-out rows have no finite score is not the best one."""
+
+    def train_with_a_bad_epoch(*given, **settings):
+        module, history = train_weighted(*given, **settings)
+        return module, history._replace(scores=[np.nan, *history.scores])
+
+    monkeypatch.setattr("holdfast.torch.balancing.train_weighted", train_with_a_bad_epoch)
+    labels = np.arange(2000) % 4 // 2
+    inputs, _, environments = _shortcut(labels, [0.7, 0.95], seed=2, other=1.0)
+    settings = {"environments": environments, "layer": "1", "weight_decays": (0.0,), "refit": True}
+    options = TrainingOptions(epochs=2, learning_rate=0.01)
+    found = train_balanced(_small_network(), (inputs, labels), options=options, **settings)
+    epochs = int(np.nanargmax(found.history.scores)) + 1
+    assert epochs > 1
+    assert found.sentences[-1] == f"Trained once more on all 2000 rows, for {epochs} epochs."
+
+
 def _two_attributes(rows, seed):
     """Two attributes and a signal; of the second, the agreement with the label varies given the first only.
 

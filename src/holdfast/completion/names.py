@@ -12,12 +12,12 @@ PROBLEMS = {
 
 ALGORITHMS = {
     "sgd": Named("holdfast.completion.oracles:one_entry", "one entry per step"),
-    "mini-batch": Named("holdfast.completion.oracles:mini_batch", "several entries per step"),
+    "mini-batch": Named("holdfast.completion.oracles:batch_weights", "several entries per step"),
     "label-noise": Named("holdfast.completion.oracles:one_entry", "one entry per step with fresh label noise"),
-    "gradient-descent": Named("holdfast.completion.oracles:all_entries", "all entries in every step"),
-    "sde": Named("holdfast.completion.oracles:diffusion", "the stochastic differential equation of SGD"),
+    "gradient-descent": Named("holdfast.completion.oracles:equal_weights", "all entries in every step"),
+    "sde": Named("holdfast.completion.oracles:gaussian_weights", "the stochastic differential equation of SGD"),
 }
-"""Gradients that `holdfast.completion.deep_linear` descends, each a function of a problem."""
+"""What a step sees of a problem: the gradient of one entry (`ORDERED`), or weights of all entries for its gradient."""
 
 ORDERED = ("sgd", "label-noise")
 """Algorithms whose steps see one entry, so that the entries have an order."""

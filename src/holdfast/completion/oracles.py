@@ -64,21 +64,6 @@ def weighted_entries(problem: MatrixCompletion, weights: Weights) -> LayerGradie
     return gradient
 
 
-def mini_batch(problem: MatrixCompletion, batch_size: int) -> LayerGradient:
-    """Mini-batch SGD: `batch_size` observed entries, drawn with replacement."""
-    return weighted_entries(problem, batch_weights(problem, batch_size))
-
-
-def all_entries(problem: MatrixCompletion) -> LayerGradient:
-    """Gradient descent: all observed entries."""
-    return weighted_entries(problem, equal_weights(problem))
-
-
-def diffusion(problem: MatrixCompletion, temperature: ArrayLike) -> LayerGradient:
-    """The stochastic differential equation of SGD by Euler-Maruyama steps; see `gaussian_weights`."""
-    return weighted_entries(problem, gaussian_weights(problem, temperature))
-
-
 def equal_weights(problem: MatrixCompletion) -> Weights:
     """1/N on every observed entry: gradient descent."""
     return lambda key: problem.observed / max(problem.count, 1)

@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 
 from holdfast.completion.deep_linear import deep_linear, orthogonal_layers, repeated
 from holdfast.completion.names import ALGORITHMS, ORDERED, ORDERS, PROBLEMS, AlgorithmName, OrderName
+from holdfast.completion.oracles import weighted_entries
 from holdfast.completion.problem import MatrixCompletion
 from holdfast.completion.settings import CompletionSettings
 from holdfast.core.algorithm import Algorithm
@@ -50,13 +51,13 @@ class CompletionBuilder:
             "label-noise": (parameters["noise_variance"],),
             "sde": (self.substeps,),
         }
-        oracle = partial(ALGORITHMS[self.algorithm].load(), problem, *options.get(self.algorithm, ()))
+        seen = partial(ALGORITHMS[self.algorithm].load(), problem, *options.get(self.algorithm, ()))
         substeps = self.substeps if self.algorithm == "sde" else 1
         step_size, ridge = parameters["step_size"] / substeps, parameters["ridge"]
         entries, seed = tuple(range(problem.count)), parameters["seed"]
 
         def make(order: Order | None) -> Algorithm:
-            gradient = oracle(order=order) if self.algorithm in ORDERED else oracle()
+            gradient = seen(order=order) if self.algorithm in ORDERED else weighted_entries(problem, seen())
             return deep_linear(gradient, parameters["layers"], step_size, ridge)
 
         if self.order == "reshuffled" and self.algorithm in ORDERED:

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# The most characters of a server's message that are repeated.
-MOST_REPEATED = 300
+from holdfast.core.errors import one_line
 
 
 def is_address(word: str | Path) -> bool:
@@ -64,5 +63,4 @@ def reaching(address: str, kind: type[Exception] = ValueError) -> Iterator[None]
     try:
         yield
     except Exception as error:
-        reason = " ".join(str(error).split())[:MOST_REPEATED] or type(error).__name__
-        raise kind(f"{address!r} cannot be reached: {reason}") from error
+        raise kind(f"{address!r} cannot be reached: {one_line(error)}") from error

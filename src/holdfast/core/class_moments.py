@@ -149,7 +149,7 @@ def class_statistics(moments: ClassMoments) -> ClassStatistics:
     used = (counts > 0)[..., None] & ~constant
     units = np.where(constant, 0.0, 1 / scale)
     spread = (second - means[..., :, None] * means[..., None, :]) * (units[:, None] * units)
-    spread *= _unbiased(counts)[..., None, None]
+    spread *= np.where(counts > 1, counts / np.maximum(counts - 1, 1e-300), 0.0)[..., None, None]  # unbiased
     means = np.where(used, (means - mean) / scale, 0.0)
     correlation = (total[1:, 1:] / total[0, 0] - np.outer(mean, mean)) * (units[:, None] * units)
     freedom = np.maximum(counts - 1, 0)
@@ -159,10 +159,6 @@ def class_statistics(moments: ClassMoments) -> ClassStatistics:
     return ClassStatistics(
         counts, means, shrunk, correlation, pooled, float(freedom.sum()), moments.shift + mean, scale, constant
     )
-
-
-def _unbiased(counts: np.ndarray) -> np.ndarray:
-    return np.where(counts > 1, counts / np.maximum(counts - 1, 1e-300), 0.0)
 
 
 def pooled_covariance(scatter: np.ndarray, freedom: float, total: np.ndarray) -> np.ndarray:

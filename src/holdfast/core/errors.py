@@ -10,6 +10,18 @@ import holdfast
 
 # Folders of installed packages, wherever they are.
 PACKAGES = {"site-packages", "dist-packages"}
+# The most characters of a message of a server or of another package that are repeated.
+MOST_REPEATED = 300
+
+
+def one_line(error: BaseException) -> str:
+    r"""The message of an error in one line of bounded length; the name of its type where it has none.
+
+    Example:
+        >>> one_line(ValueError("no\n  way")), one_line(KeyError())
+        ('no way', 'KeyError')
+    """
+    return " ".join(str(error).split())[:MOST_REPEATED] or type(error).__name__
 
 
 def describe(error: BaseException) -> str:

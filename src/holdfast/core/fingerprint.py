@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import cache
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import NamedTuple
 
@@ -222,28 +223,18 @@ def _bound(node: ast.AST) -> set[str]:
     return found.union(*map(_bound, ast.iter_child_nodes(node)))
 
 
-@cache
 def _path(name: str) -> Path | None:
-    """The file of a module, found without importing anything; None if there is none."""
-    root, *inner = name.split(".")
-    if name in sys.modules or not inner:
-        specification = importlib.util.find_spec(root) if root not in sys.modules else None
-        origin = specification.origin if specification else getattr(sys.modules.get(name), "__file__", None)
-        return Path(origin) if origin and origin.endswith(".py") else None
-    folders = _folders(name.rpartition(".")[0])
-    choices = (folder / file for folder in folders for file in (f"{inner[-1]}/__init__.py", f"{inner[-1]}.py"))
-    return next((choice for choice in choices if choice.is_file()), None)
+    """The file with the source of a module; None if there is none."""
+    return _located(name)[0]
 
 
-def _folders(package: str) -> list[Path]:
-    """Where the modules of a package lie: next to its file, or in the folders of one that has none."""
-    path = _path(package)
-    if path is not None:
-        return [path.parent] if path.name == "__init__.py" else []
-    parent, _, last = package.rpartition(".")
-    if parent:
-        return [folder / last for folder in _folders(parent)]
-    if package in sys.modules:
-        return [Path(each) for each in getattr(sys.modules[package], "__path__", ())]
-    specification = importlib.util.find_spec(package)
-    return [Path(each) for each in (specification.submodule_search_locations or ())] if specification else []
+@cache
+def _located(name: str) -> tuple[Path | None, tuple[str, ...]]:
+    """The file with the source of a module, and the folders of modules within it, found without importing anything."""
+    if name in sys.modules:
+        origin, folders = (getattr(sys.modules[name], each, None) for each in ("__file__", "__path__"))
+    else:
+        package, _, last = name.rpartition(".")
+        found = PathFinder.find_spec(last, _located(package)[1]) if package else importlib.util.find_spec(name)
+        origin, folders = (found.origin, found.submodule_search_locations) if found else (None, None)
+    return Path(origin) if origin and origin.endswith(".py") else None, tuple(folders or ())

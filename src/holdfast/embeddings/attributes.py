@@ -36,6 +36,11 @@ class Cut(NamedTuple):
     threshold: float
     explained: float
 
+    @property
+    def is_binary(self) -> bool:
+        """Whether the numbers fall into two groups, more clearly than a uniform law."""
+        return self.explained > TWO_GROUPS
+
 
 def two_means(values: np.ndarray) -> Cut:
     """Two-means in one dimension, exactly: of all cuts of the sorted numbers the best, by their running sums.
@@ -77,7 +82,7 @@ def group_scores(scores: np.ndarray, groups: int | None = None) -> np.ndarray:
     """
     cut = two_means(scores)
     if groups is None:
-        groups = 2 if cut.explained > TWO_GROUPS else CONTINUOUS_GROUPS
+        groups = 2 if cut.is_binary else CONTINUOUS_GROUPS
     require(groups >= 2, "groups must be a whole number of at least 2", repr(groups))
     edges = [cut.threshold] if groups == 2 else np.quantile(scores, np.arange(1, groups) / groups)
     return np.searchsorted(edges, scores, side="right" if groups > 2 else "left")

@@ -103,8 +103,7 @@ def balance_rows(
     if bins is not None:
         require(bins >= 2, "bins must be a whole number of at least 2", repr(bins))
         labels = np.searchsorted(np.quantile(labels, np.arange(1, bins) / bins), labels, side="right")
-    require(independence in ("joint", "each"), "independence must be joint or each", repr(independence))
-    require(distribution in ("equal", "product"), "distribution must be equal or product", repr(distribution))
+    check_balance(distribution, independence)
     found = _count_groups(labels, np.asarray(attributes))
     attribute_axes = range(1, found.counts.ndim)
     margins: list[tuple[int, ...]] = [(0, axis) for axis in attribute_axes]
@@ -113,6 +112,18 @@ def balance_rows(
     weights = _group_weights(found, margins, distribution).ravel()[found.codes]
     names = list(product(*(each.tolist() for each in found.values)))
     return RowBalance(weights / weights.mean(), found.codes, names, found.counts.ravel())
+
+
+def check_balance(distribution: str, independence: str) -> None:
+    """Raise an error unless these are names of a distribution and of an independence.
+
+    Example:
+        >>> check_balance("equal", "all")
+        Traceback (most recent call last):
+        ValueError: independence must be joint or each, got 'all'
+    """
+    require(distribution in ("equal", "product"), "distribution must be equal or product", repr(distribution))
+    require(independence in ("joint", "each"), "independence must be joint or each", repr(independence))
 
 
 def attribute_offsets(targets: ArrayLike, attributes: ArrayLike) -> np.ndarray:

@@ -26,7 +26,6 @@ class Components(NamedTuple):
         directions: (features, components): the coordinates of a row are (row - centre) @ directions.
         moments: of the coordinates; of a continuous target, one class whose first column is the target.
         continuous: whether the target is a number instead of a class.
-        variances: (features,), of all components, those left out as well, largest first.
 
     Example:
         >>> from holdfast.core.class_moments import collect_class_moments
@@ -40,7 +39,6 @@ class Components(NamedTuple):
     directions: np.ndarray
     moments: ClassMoments
     continuous: bool
-    variances: np.ndarray
 
     def coordinates(self, features: np.ndarray) -> np.ndarray:
         """(rows, components)."""
@@ -88,7 +86,7 @@ def principal_components(moments: ClassMoments, *, continuous: bool = False) -> 
     change[1 + first :, 0] = -directions.T @ mean[first:]
     shift = np.concatenate([moments.shift[:first], np.zeros(count)])
     turned = ClassMoments(moments.labels, moments.classes, shift, change @ moments.sums @ change.T)
-    return Components(moments.shift[first:] + mean[first:], directions, turned, continuous, values)
+    return Components(moments.shift[first:] + mean[first:], directions, turned, continuous)
 
 
 def embedding_moments(
@@ -132,7 +130,7 @@ def component_statistics(components: Components) -> ClassStatistics:
     rows = sums[:, 0, 0]
     means = sums[:, 0, 1:] / rows[:, None]
     spread = sums[:, 1:, 1:] / rows[:, None, None] - means[:, :, None] * means[:, None, :]
-    unit = _target_scale(sums)
+    _, unit = target_units(components)
     variance, covariance = spread[:, 0, 0] / unit**2, spread[:, 0, 1:] / unit
     slopes = covariance / np.maximum(variance, 1e-300)[:, None]
     freedom = np.maximum(rows - 2, 1.0)
@@ -165,11 +163,6 @@ def target_units(components: Components) -> tuple[float, float]:
         >>> round(mean, 6), round(deviation**2, 6)
         (3.0, 2.0)
     """
-    sums = components.moments.sums[:, 0]
-    total = sums.sum(0)
-    return float(components.moments.shift[0] + total[0, 1] / total[0, 0]), _target_scale(sums)
-
-
-def _target_scale(sums: np.ndarray) -> float:
-    total = sums.sum(0)
-    return float(np.sqrt(max(total[1, 1] / total[0, 0] - (total[0, 1] / total[0, 0]) ** 2, 1e-300)))
+    total = components.moments.sums[:, 0].sum(0)
+    mean, square = total[0, 1] / total[0, 0], total[1, 1] / total[0, 0]
+    return float(components.moments.shift[0] + mean), float(np.sqrt(max(square - mean**2, 1e-300)))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from holdfast.core.grouping import Grouping, group_rows
 from holdfast.core.validation import require
-from holdfast.embeddings.attributes import TWO_GROUPS, Cut, bimodal_rotation, group_scores, two_means
+from holdfast.embeddings.attributes import Cut, bimodal_rotation, group_scores, two_means
 from holdfast.embeddings.components import embedding_moments
 from holdfast.embeddings.explanation import explain
 from holdfast.embeddings.invariance import InvarianceTests, compare_invariance
@@ -71,12 +71,17 @@ class Discovery:
     @cached_property
     def attributes(self) -> np.ndarray:
         """(rows, attributes): the group of each score, two by the best cut, or four if it is continuous."""
-        return np.column_stack([np.zeros((len(self.scores), 0), int), *map(group_scores, self.scores.T)]).astype(int)
+        return self.groups()
+
+    def groups(self, count: int | None = None) -> np.ndarray:
+        """(rows, attributes): the group of each score; by default their number is chosen for each, see `attributes`."""
+        columns = [group_scores(column, count) for column in self.scores.T]
+        return np.array(columns, int).reshape(self.count, len(self.scores)).T
 
     @property
     def is_binary(self) -> tuple[bool, ...]:
         """Whether each score falls into two groups, more clearly than a uniform law."""
-        return tuple(cut.explained > TWO_GROUPS for cut in self.cuts)
+        return tuple(cut.is_binary for cut in self.cuts)
 
     @property
     def codes(self) -> np.ndarray:

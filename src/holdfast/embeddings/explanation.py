@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from holdfast.core.grouping import Grouping
+from holdfast.core.progress import counted
 from holdfast.embeddings.components import target_units
 from holdfast.embeddings.invariance import InvarianceTests
 from holdfast.embeddings.variation import Variation
@@ -50,7 +51,7 @@ def explain(variation: Variation, tests: InvarianceTests, grouping: Grouping, cl
     if count == 0:
         yield (
             f"Nothing varies: {differ} equally in the {number} environments ({_p_value(variation.p_values[0])}, level "
-            f"{variation.level:g}, {_components(len(variation.directions))})."
+            f"{variation.level:g}, {counted(len(variation.directions), 'component')})."
         )
     else:
         yield (
@@ -69,8 +70,8 @@ def explain(variation: Variation, tests: InvarianceTests, grouping: Grouping, cl
         yield from _invariance_sentences(variation, tests, bool(classes))
     if variation.unseen:
         yield (
-            f"So few environments cannot show more than {count} {'direction' if count == 1 else 'directions'}; more "
-            "environments may reveal others that vary."
+            f"So few environments cannot show more than {counted(count, 'direction')}; more environments may reveal "
+            "others that vary."
         )
 
 
@@ -117,10 +118,6 @@ def _label_sentences(variation: Variation, classes: tuple) -> Iterator[str]:
             f"({_p_value(variation.label_shift_p_value)}). This is no shortcut, since directions are compared within "
             "environments, but the probabilities of a network trained on all rows are those of the mixture."
         )
-
-
-def _components(count: int) -> str:
-    return "1 component" if count == 1 else f"{count} components"
 
 
 def _p_value(value: float) -> str:

@@ -164,16 +164,14 @@ def invariant_head_of(
     found = [compare_differences(everything.leading(count), level) for count in sorted({min(k, most) for k in wanted})]
     tried = [head_quality(each) for each in found]
     # a number with which less is found to vary would win by keeping the shortcut
-    most_found = max(each.varying for each in tried)
-    best = int(np.argmax([each.margin if each.varying == most_found else -np.inf for each in tried]))
-    chosen = found[best]
+    chosen, quality = max(zip(found, tried, strict=True), key=lambda pair: (pair[1].varying, pair[1].margin))
     fit = _number_head if continuous else _class_head
     coefficients, intercepts = fit(chosen)
     # from coordinates of the components to features
     coefficients = coefficients @ chosen.components.directions.T
     intercepts = intercepts - coefficients @ chosen.components.centre
     classes = () if continuous else moments.classes
-    return LinearHead(coefficients, intercepts, classes, chosen, tried[best], tuple(tried))
+    return LinearHead(coefficients, intercepts, classes, chosen, quality, tuple(tried))
 
 
 def _check_rows(moments: ClassMoments, continuous: bool) -> None:
@@ -209,13 +207,11 @@ def head_quality(variation: Variation) -> HeadQuality:
     statistics, found = variation.statistics, variation.found
     counts, size, rank = statistics.counts, len(variation.directions), variation.count
     weights = counts.sum(0) / counts.sum()
-    delta = class_differences(statistics).differences
-    # squared distances from the mean of the classes; four times that between two classes of equal shares is d^2
-    energy = 4 * weights @ (((delta - weights @ delta) @ found.directions) ** 2)
     # distances in units of an estimated covariance are too large, by this factor on average
     freedom = max(statistics.freedom, 1.0)
     precision = max(freedom - size - 1, 1.0) / freedom
-    energy = precision * energy
+    # squared distances from the mean of the classes; four times that between two classes of equal shares is d^2
+    energy = 4 * precision * variation.energy
     sines = np.clip((size - rank) / np.maximum(found.strengths[:rank] ** 2, 1e-300), 0.0, LARGEST_SINE)
     # what is seen along the estimated direction is cos^2 of what varies, and sin^2 of it stays in the head
     leak = float(energy[:rank] @ (sines / (1 - sines)))

@@ -34,8 +34,6 @@ class Variation:
         statistics: counts, means and covariances of the classes, in these coordinates.
         found: all directions, first those in which the differences vary.
         level: of the tests.
-        share: of the class difference, in units of the variance within classes: how much of it lies in the directions
-            that vary.
         rest_p_value: of the test that nothing separates the classes outside of these directions.
         label_shift_p_value: of the test that the shares of the classes, or the means of a continuous target, are the
             same in all environments.
@@ -55,7 +53,6 @@ class Variation:
     statistics: ClassStatistics
     found: VaryingDirections
     level: float
-    share: float
     rest_p_value: float
     label_shift_p_value: float
 
@@ -86,6 +83,18 @@ class Variation:
     def rest(self) -> np.ndarray:
         """(components, components - count): the coordinates that do not vary."""
         return self.directions[:, self.count :]
+
+    @property
+    def energy(self) -> np.ndarray:
+        """(components,): along each direction, the mean square of what separates the classes, in units within them."""
+        weights = self.statistics.counts.sum(0) / self.statistics.counts.sum()
+        delta = class_differences(self.statistics).differences
+        return weights @ (((delta - weights @ delta) @ self.found.directions) ** 2)
+
+    @property
+    def share(self) -> float:
+        """Of what separates the classes, in units of the variance within them: how much lies in what varies."""
+        return float(self.energy[: self.count].sum() / max(self.energy.sum(), 1e-300))
 
     @property
     def is_signal(self) -> bool:
@@ -148,15 +157,11 @@ def compare_differences(components: Components, level: float) -> Variation:
     """
     statistics = component_statistics(components)
     found = varying_directions(statistics, level)
-    delta = class_differences(statistics).differences
-    weights = statistics.counts.sum(0) / statistics.counts.sum()
-    energy = weights @ (((delta - weights @ delta) @ found.directions) ** 2)
     return Variation(
         components,
         statistics,
         found,
         level,
-        share=float(energy[: found.varying].sum() / max(energy.sum(), 1e-300)),
         rest_p_value=differences_beyond(statistics, found.varying),
         label_shift_p_value=_label_shift(components.moments, components.continuous),
     )

@@ -1,13 +1,12 @@
 """Advice in sentences: what a table can and cannot say about invariance."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from holdfast.core.moments import Scaling
-from holdfast.estimators.effects import EffectTables
+from holdfast.estimators.description import TableFindings
 from holdfast.estimators.pooling import Pooling
 
 FEW_ROWS = 20  # with fewer an environment says little about any effect
@@ -28,102 +27,10 @@ NOT_COMPARABLE = (
 )
 
 
-class TableDescription(NamedTuple):
-    """A table apart from its loss: names, labels and units.
-
-    Attributes:
-        names: of the features.
-        labels: of the environments.
-        scaling: means and standard deviations of the features.
-        task: regression or classification.
-        response: its name.
-        response_location, response_scale: mean and standard deviation of the response; 0 and 1 for classes.
-        loss_scale: standard deviation of the response as the loss sees it: 1 for one that is standardised,
-            sqrt(p (1 - p)) for two classes with the shares p and 1 - p.
-        level: "common": one intercept; "environment": one for each environment.
-        second_class: of two classes, the one whose log-odds are fitted.
-        compared: what is compared between environments.
-    """
-
-    names: Sequence[str]
-    labels: Sequence[Any]
-    scaling: Scaling
-    task: Literal["regression", "classification"]
-    response: str = "y"
-    response_location: float = 0.0
-    response_scale: float = 1.0
-    loss_scale: float = 1.0
-    level: Literal["common", "environment"] = "common"
-    second_class: Any = None
-    compared: Literal["effect", "class difference"] = "effect"
-
-
-def class_table(
-    names: Sequence[str], labels: Sequence[Any], scaling: Scaling, classes: Sequence[Any] | np.ndarray, response: str
-) -> TableDescription:
-    """The description of a table whose response is a class."""
-    second = classes[1] if len(classes) == 2 else None
-    return TableDescription(names, labels, scaling, "classification", response, second_class=second)
-
-
-class TableFindings(NamedTuple):
-    """What the sentences are made from.
-
-    Attributes:
-        table: names, labels and units.
-        tables: effects, and what they have in common.
-        pooling: how much of the prediction comes from all features.
-        chosen: whether that weight was chosen from the data.
-        counts: (environments,), rows.
-        explained: share of the response that the selected features explain.
-        explained_by_all: that all features explain.
-        explained_by_fit: that the prediction explains, which is between them.
-        groups: for each feature, the label of those that are judged together; empty if each is judged by itself.
-        levels: (environments,), mean errors, in standard deviations of the response.
-        equality: probability of a variation as large as that of the selected features, if they do not vary.
-        pooled_equality: that of all features.
-        of_class: of more than two classes, the class that the row of each feature is about.
-    """
-
-    table: TableDescription
-    tables: EffectTables
-    pooling: Pooling
-    chosen: bool
-    counts: np.ndarray
-    explained: float
-    explained_by_all: float
-    explained_by_fit: float
-    groups: Sequence[Any] = ()
-    levels: Sequence[float] | np.ndarray = ()
-    equality: float = 1.0
-    pooled_equality: float = 1.0
-    of_class: tuple = ()
-
-    @property
-    def stability(self) -> pd.DataFrame:
-        """The table of features, as in `HeteroRegressor`."""
-        return self.tables.stability
-
-    @property
-    def selected(self) -> np.ndarray:
-        """(features,), which of them are invariant."""
-        return self.stability["selected"].to_numpy()
-
-    @property
-    def varies(self) -> np.ndarray:
-        """(features,), which of them vary."""
-        return self.stability["varies"].to_numpy()
-
-    @property
-    def comparable(self) -> bool:
-        """Whether several environments measure anything; a curve has no numbers of its own."""
-        return bool((self.stability["significance"].notna() | self.stability["coefficient"].isna()).any())
-
-
 def advise(findings: TableFindings) -> list[str]:
     """The advice, most important first."""
     parts = [_about_comparison, _about_features, _about_levels, _about_environments]
-    return [sentence for part in parts for sentence in part(findings)]
+    return [*findings.first, *(sentence for part in parts for sentence in part(findings)), *findings.last]
 
 
 def advise_matrix(

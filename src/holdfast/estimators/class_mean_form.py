@@ -7,12 +7,8 @@ import numpy as np
 
 from holdfast.core.class_moments import ClassMoments, ClassStatistics, class_statistics
 from holdfast.core.moments import Scaling
-from holdfast.estimators.advice import (
-    SIGNIFICANT,
-    TableFindings,
-    class_table,
-)
-from holdfast.estimators.description import LinearFit, linear_fit
+from holdfast.estimators.advice import SIGNIFICANT
+from holdfast.estimators.description import TableFindings, class_table
 from holdfast.estimators.effects import OwnEffects, describe_effects
 from holdfast.estimators.inference import contrasts, discriminant_errors
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
@@ -52,7 +48,7 @@ def fit_class_means(
     rotation: bool = False,
     pooling: float | Literal["auto"] = "auto",
     response: str = "y",
-) -> LinearFit:
+) -> TableFindings:
     """The discriminant of the features, or directions, in which the classes differ equally in all environments.
 
     Tables have the log-odds of a feature alone, of more than two classes those of the class for which they have the
@@ -78,8 +74,8 @@ def fit_class_means(
         [True, False]
     """
     statistics = class_statistics(moments)
-    features = len(statistics.scale)
-    most = None
+    environments, classes, features = statistics.means.shape
+    counts, most = statistics.counts.sum(1), None
     if rotation:
         found = varying_directions(statistics, significance, tolerance)
         system, own = Coordinates("class means", found.directions), _rotated(statistics, found.directions)
@@ -93,18 +89,17 @@ def fit_class_means(
         selected = needed_features(statistics, ~varies)
     strict = linear_discriminant(statistics, system.directions[:, selected])
     everything = linear_discriminant(statistics)
-    weights = statistics.counts.sum(1) / statistics.counts.sum()
 
     def held_out(columns: np.ndarray) -> np.ndarray:
         return held_out_discriminant_losses(statistics, system.directions[:, columns])
 
-    chosen = choose_pooling(pooling, held_out, weights, selected, float(varies.mean()))
+    chosen = choose_pooling(pooling, held_out, counts / counts.sum(), selected, float(varies.mean()))
     scores = blend(strict, everything, chosen.weight)
-    widest, classes = _widest(own), len(moments.classes)
+    widest = _widest(own)
     coefficients, errors = np.full((2, classes, features), np.nan)
     if not rotation:
         coefficients = contrasts(classes) @ scores.coefficients
-        if statistics.counts.sum() > (classes - 1) * (1 + (features if chosen.weight else int(selected.sum()))):
+        if counts.sum() > (classes - 1) * (1 + (features if chosen.weight else int(selected.sum()))):
             errors = discriminant_errors(statistics, system.directions[:, selected], chosen.weight)
     scaling = Scaling(statistics.location, statistics.scale, statistics.constant)
     table = class_table(names, moments.labels, scaling, moments.classes, response)._replace(compared="class difference")
@@ -121,19 +116,29 @@ def fit_class_means(
     # differences within environments are misled where the levels of features differ between them
     whole = linear_discriminant(_without_environments(statistics))
     explained, explained_by_all = (explained_by(statistics, each) for each in (strict, whole))
-    environments, counts = len(moments.labels), statistics.counts.sum(1)
     by_all = max(explained_by_all, explained_by(statistics, everything), explained)
-    of_class = tuple(moments.classes[number] for number in widest) if classes > 2 else ()
-    shares = (explained, by_all, explained_by(statistics, scores))
-    facts = (table, tables, chosen, pooling == "auto", counts, *shares)
-    findings = TableFindings(*facts, pooled_equality=equality, of_class=of_class)
-    fit = linear_fit(findings, _log_odds(strict), _log_odds(everything), system)
-    advice = [*fit.advice, *_about_shares(statistics.counts, moments.classes)]
-    if environments > 1 and class_differences(statistics).rank < classes - 1:
-        advice.insert(0, _NEVER_TOGETHER)
+    first = []
     if most is not None:
-        advice.insert(0, _UNSEEN.format(environments=environments, most=most, features=features))
-    return fit._replace(advice=advice)
+        first.append(_UNSEEN.format(environments=environments, most=most, features=features))
+    if environments > 1 and class_differences(statistics).rank < classes - 1:
+        first.append(_NEVER_TOGETHER)
+    return TableFindings(
+        table,
+        _log_odds(strict),
+        _log_odds(everything),
+        system,
+        tables,
+        chosen,
+        pooling == "auto",
+        counts,
+        explained,
+        by_all,
+        explained_by(statistics, scores),
+        pooled_equality=equality,
+        of_class=tuple(moments.classes[number] for number in widest) if classes > 2 else (),
+        first=tuple(first),
+        last=tuple(_about_shares(statistics.counts, moments.classes)),
+    )
 
 
 def _alone(statistics: ClassStatistics, widest: np.ndarray) -> OwnEffects:

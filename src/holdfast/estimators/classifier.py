@@ -1,28 +1,18 @@
 """Invariant classification."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from holdfast.core.class_moments import ClassMoments, collect_class_moments
-from holdfast.core.moments import check_squares, standard_units
 from holdfast.core.progress import watched
-from holdfast.estimators.advice import class_table
 from holdfast.estimators.class_mean_form import fit_class_means
-from holdfast.estimators.contract import (
-    LinearClassifier,
-    check_rows,
-    check_settings,
-    class_codes,
-    response_name,
-    weighted_rows,
-)
-from holdfast.estimators.description import DescribedFit, LinearFit
-from holdfast.estimators.effect_form import ClassRows, fit_effects
-from holdfast.estimators.linear import SearchSettings
+from holdfast.estimators.contract import ArrayRows, LinearClassifier, array_rows, check_settings, class_codes
+from holdfast.estimators.description import TableFindings
+from holdfast.estimators.effect_form import ClassRows, class_rows, fit_effects
+from holdfast.estimators.linear import DescribedFit, SearchSettings
 from holdfast.estimators.rows import ChunkRows, Rows, dask_rows, sum_rows
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses
 from holdfast.tables.frames import is_dask_frame
@@ -56,9 +46,8 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
     either selects: class means are chosen if they explain four fifths of what effects do.
 
     Fits of the "effects" have the weak ridge of one observation, so that they are finite if the classes can be
-    separated; the advice says so if they are. Runs of SGD see at most 512 rows of each environment, drawn at random;
-    tests and fits see all of them. Fits of the "class_means" need counts, means and covariances only, which add up:
-    `fit` takes a Dask data frame for them, and `fit_chunks` any chunks.
+    separated; the advice says so if they are. They need all rows in one memory. Fits of the "class_means" need counts,
+    means and covariances only, which add up: `fit` takes a Dask data frame for them, and `fit_chunks` any chunks.
 
     In both forms, part of the prediction comes from a fit of all features where the invariant ones explain too little
     in environments that were held out, as in `HeteroRegressor`, with log loss.
@@ -113,30 +102,8 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
             environments: one label for each row, of any kind; None: one environment.
             sample_weight: how many rows each row stands for; with Dask, a column with the partitions of X.
         """
-        if is_dask_frame(X):
-            return self._fit_rows(dask_rows(X, y, environments, sample_weight), "a Dask data frame")
-        check_settings(self)
-        response = response_name(y)
-        X, y = check_rows(self, X, y, dtype=np.float64)
-        x, y, grouping, weights = weighted_rows(X, y, environments, sample_weight)
-        check_squares(x, self._names())
-        self.classes_, codes = class_codes(y)
-        scaling = standard_units(x, weights)
-        table = class_table(self._names(), grouping.labels, scaling, self.classes_, response)
-        rows = ClassRows(scaling.apply(x), codes, self.classes_, weights, grouping.rows(), table)
-        fits: dict[Invariance, LinearFit] = {}
-        if self.invariance != "effects" and not self._grouped():
-            moments = collect_class_moments(x, codes, grouping, weights)
-            fits["class_means"] = self._class_means(moments._replace(classes=tuple(self.classes_.tolist())), response)
-        if self.invariance != "class_means":
-            with watched(self.verbose, "fitting") as progress:
-                fits["effects"] = fit_effects(rows, self, progress)
-        chosen, reason = _choose(rows, fits) if len(fits) == 2 else (next(iter(fits)), [])
-        self.invariance_: Invariance = chosen
-        self._describe(fits[chosen])
-        separated = [_SEPARATED[self.invariance_]] if self._separates()(x, y) else []
-        self.advice_ = [*reason, *self.advice_, *separated]
-        return self
+        given = (X, y, environments, sample_weight)
+        return self._fit_rows(dask_rows(*given) if is_dask_frame(X) else array_rows(self, *given, classes=True))
 
     def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroClassifier":
         """Fit to a table that does not fit into memory; `invariance` must be "class_means", which needs moments only.
@@ -144,51 +111,60 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         Args:
             chunks: of (X, y), (X, y, environments) or (X, y, environments, sample_weight), in any order; read once.
         """
-        return self._fit_rows(ChunkRows(chunks), "chunks")
+        return self._fit_rows(ChunkRows(chunks))
 
-    def _grouped(self) -> bool:
-        """Whether some features are compared together."""
+    def _fit_rows(self, rows: Rows) -> "HeteroClassifier":
+        check_settings(self)
         grouped = self.groups is not None and len(set(self.groups)) < len(list(self.groups))
         if grouped and self.invariance == "class_means":
             raise ValueError(
                 'groups must be None for invariance="class_means", which compares features one by one, got labels'
             )
-        return grouped
-
-    def _fit_rows(self, rows: Rows, what: str) -> "HeteroClassifier":
-        """Fit to sums of rows; `what` is what they are called in messages."""
-        check_settings(self)
-        if self.invariance != "class_means":
-            raise ValueError(f"invariance must be 'class_means' to fit {what}, got {self.invariance!r}")
-        self._grouped()
-        total = rows.sums(partial(sum_rows, classes=True))
+        table = rows if self.invariance == "class_means" else rows.together()
+        if table is None:
+            raise ValueError(
+                f"invariance must be 'class_means' to fit {rows.name}, got {self.invariance!r}: effects need all rows "
+                "in one memory"
+            )
+        total = table.sums(partial(sum_rows, classes=True))
         total.introduce(self)
         self.classes_, _ = class_codes(np.array(total.sums.classes))
-        self.invariance_ = "class_means"
-        self._describe(self._class_means(total.sums, total.response))
-        separates, (x, y, _) = self._separates(), total.sample.arrays
+        fits: dict[Invariance, TableFindings] = {}
+        if self.invariance != "effects" and not grouped:
+            settings = {name: getattr(self, name) for name in ("significance", "tolerance", "rotation", "pooling")}
+            fits["class_means"] = fit_class_means(total.sums, total.features, response=total.response, **settings)
+        if isinstance(table, ArrayRows) and self.invariance != "class_means":
+            known = class_rows(table, total.features, self.classes_)
+            with watched(self.verbose, "fitting") as progress:
+                fits["effects"] = fit_effects(known, self, progress)
+        chosen, reason = _choose(known, fits) if len(fits) == 2 else (next(iter(fits)), [])
+        self.invariance_: Invariance = chosen
+        self._describe(fits[chosen])
+        # it travels to workers without the rest of the estimator
+        separates = partial(_all_correct, self.coef_, self.intercept_, self.classes_)
+        x, y, _ = total.sample.arrays
         # one wrong row of the sample is enough to know
-        if separates(x, y) and (len(y) == total.rows or rows.all(separates)):
-            self.advice_.append(_SEPARATED[self.invariance_])
+        separated = separates(x, y) and (len(y) == total.rows or table.all(separates))
+        self.advice_ = [*reason, *self.advice_, *([_SEPARATED[chosen]] if separated else [])]
         self.passes_ = rows.passes.count
         return self
 
-    def _names(self) -> list[str]:
-        return list(getattr(self, "feature_names_in_", [f"x{number}" for number in range(self.n_features_in_)]))
 
-    def _class_means(self, moments: ClassMoments, response: str) -> LinearFit:
-        settings = {name: getattr(self, name) for name in ("significance", "tolerance", "rotation", "pooling")}
-        return fit_class_means(moments, self._names(), response=response, **settings)
-
-    def _separates(self) -> Callable[..., bool]:
-        """(X, y, ...) -> whether all of these rows are classified correctly; it travels to workers without the rest."""
-        return partial(_all_correct, self.coef_, self.intercept_, self.classes_)
-
-
-def _all_correct(coefficients: np.ndarray, intercept: np.ndarray, classes: np.ndarray, X: Any, y: Any, *_: Any) -> bool:
+def _all_correct(
+    coefficients: np.ndarray,
+    intercept: np.ndarray,
+    classes: np.ndarray,
+    X: Any,
+    y: Any,
+    environments: Any = None,
+    positions: Any = None,
+    weights: Any = None,
+) -> bool:
+    """Whether scores give the class of all rows that count."""
     scores = np.asarray(X, float) @ coefficients.T + intercept
     predicted = scores.argmax(1) if len(classes) > 2 else (scores[:, 0] > 0).astype(int)
-    return bool((classes[predicted] == np.asarray(y)).all())
+    wrong = classes[predicted] != np.asarray(y)
+    return not (wrong if weights is None else wrong & (np.asarray(weights) > 0)).any()
 
 
 _SEPARATED = {
@@ -199,9 +175,9 @@ _SEPARATED = {
 }
 
 
-def _choose(rows: ClassRows, fits: Mapping[Invariance, LinearFit]) -> tuple[Invariance, list[str]]:
+def _choose(rows: ClassRows, fits: Mapping[Invariance, TableFindings]) -> tuple[Invariance, list[str]]:
     """Which form of invariance explains more in environments that were not fitted, and a sentence about it."""
-    if not any(fit.findings.varies.any() for fit in fits.values()):
+    if not any(fit.varies.any() for fit in fits.values()):
         return "effects", []  # nothing to choose by: logistic regression is the weaker assumption
     used: dict[str, np.ndarray] = {name: fit.coordinates.directions[:, fit.selected] for name, fit in fits.items()}
     used["constant"] = np.zeros((rows.z.shape[1], 0))

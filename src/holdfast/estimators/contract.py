@@ -1,20 +1,25 @@
-"""The contract of an estimator with environments, and the checks that all of ours share."""
+"""The contract of an estimator with environments, the checks that all of ours share, and rows that passed them."""
 
 import warnings
+from collections.abc import Callable
+from dataclasses import fields
 from numbers import Real
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self, get_args, get_origin
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit, softmax
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import check_array, check_random_state, check_X_y
+from sklearn.utils import check_array, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.grouping import Grouping, group_rows
-from holdfast.core.validation import COUNT, NOT_NEGATIVE, SHARE, Rule
+from holdfast.core.progress import Progress
+from holdfast.core.validation import NOT_NEGATIVE, SHARE, Rule
 from holdfast.tables.frames import is_dask_frame, map_rows
+from holdfast.tables.passes import Passes
 
 
 class EnvironmentEstimator(Protocol):
@@ -42,6 +47,11 @@ _NOT_NUMBERS = (
     "Columns of text and missing values need a pipeline that turns them into numbers (OneHotEncoder, SimpleImputer); "
     "holdfast.estimators.fit_table and `holdfast fit` do so themselves."
 )
+
+
+# What scikit-learn is to check in a table of numbers, whose moments may be summed in single precision, and of classes.
+NUMBERS: dict[str, Any] = {"y_numeric": True, "dtype": [np.float64, np.float32]}
+CLASSES: dict[str, Any] = {"dtype": np.float64}
 
 
 def check_rows(estimator: BaseEstimator | None, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -197,6 +207,33 @@ def two_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
+def feature_names(X: Any) -> tuple[str, ...] | None:
+    """The names of the features that scikit-learn would know: the columns of a data frame, if they are text.
+
+    Example:
+        >>> feature_names(pd.DataFrame({"light": [1.0]})), feature_names(np.eye(1))
+        (('light',), None)
+    """
+    columns = X.columns if isinstance(X, pd.DataFrame) else getattr(X, "column_names", getattr(X, "columns", ()))
+    text = {isinstance(name, str) for name in columns}
+    if len(text) > 1:
+        found = described_names(tuple(columns))
+        raise TypeError(f"X must have columns whose names are all text, or none of them, got {found}")
+    return tuple(columns) if text == {True} else None
+
+
+def described_names(names: tuple[str, ...] | None) -> str:
+    """The names of features in an error, the first five of them.
+
+    Example:
+        >>> described_names(("light", "water")), described_names(None)
+        ("'light', 'water'", 'without names')
+    """
+    if names is None:
+        return "without names"
+    return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+
+
 def response_name(y: Any) -> str:
     """The name of a column of responses; "y" if it has none.
 
@@ -205,52 +242,6 @@ def response_name(y: Any) -> str:
         ('wage', 'y')
     """
     return str(y.name) if isinstance(y, pd.Series) and y.name is not None else "y"
-
-
-class WeightedRows(NamedTuple):
-    """The rows of a table that count.
-
-    Attributes:
-        x: (rows, features).
-        y: (rows,).
-        grouping: their environments; those without rows are left out.
-        weights: (rows,), all positive; how many rows each row stands for.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    grouping: Grouping
-    weights: np.ndarray
-
-
-def weighted_rows(x: np.ndarray, y: np.ndarray, environments: Any, sample_weight: Any) -> WeightedRows:
-    """Leave out the rows of weight zero.
-
-    Weights are frequencies: a weight of 2 is the row twice, and their sum is the number of rows that all tests count.
-    Weights that were divided by their sum would make one row of the table, from which nothing can be told: a warning
-    says so.
-
-    Args:
-        x: (rows, features).
-        y: (rows,).
-        environments: one label for each row; None: one environment.
-        sample_weight: one number for each row, or one for all; None: 1.
-
-    Example:
-        >>> rows = weighted_rows(np.eye(3), np.arange(3), ["a", "b", "b"], [0, 2, 1])
-        >>> rows.y.tolist(), rows.grouping.labels, rows.weights.tolist()
-        ([1, 2], ['b'], [2.0, 1.0])
-    """
-    grouping = group_rows(environments, len(x))
-    if sample_weight is None:
-        return WeightedRows(x, y, grouping, np.ones(len(x)))
-    weights = checked_weights(sample_weight, len(x))
-    positive = weights > 0
-    if not positive.any():
-        raise ValueError("sample_weight must be positive for at least one row, got zeros only")
-    found = WeightedRows(x[positive], y[positive], grouping.where(positive), weights[positive])
-    warn_of_small_weights(float(weights.sum()), len(found.y), x.shape[1], found.grouping.count)
-    return found
 
 
 def checked_weights(sample_weight: Any, row_count: int) -> np.ndarray:
@@ -296,40 +287,108 @@ def warn_of_small_weights(total: float, rows: int, features: int, environments: 
         )
 
 
-_BETWEEN = Rule("a number between 0 and 1", lambda value: 0 < value < 1)
-# argument -> (values that are allowed by name, rule for numbers)
-_SETTINGS: dict[str, tuple[tuple, Rule | None]] = {
-    "pooling": (("auto",), SHARE),
-    "search": (("exponents", "elimination"), None),
-    "task": (("auto", "regression", "classification"), None),
-    "effects": (("auto", "smooth", "linear"), None),
-    "interactions": (("auto", True, False), None),
-    "knots": (("auto",), Rule("a whole number of at least 4", lambda value: value >= 4, whole=True)),
-    "significance": ((), _BETWEEN),
-    "tolerance": ((), NOT_NEGATIVE),
-    "n_runs": ((), COUNT),
-    "level": (("common", "environment"), None),
-    "invariance": (("auto", "effects", "class_means"), None),
-    "rotation": ((True, False), None),
-    "verbose": ((), Rule("0, 1 or a function of (done, total)", lambda value: value >= 0)),
-}
+class ArrayRows(NamedTuple):
+    """Rows in memory that have passed scikit-learn's checks; those of weight zero are left out.
+
+    Attributes:
+        x: (rows, features).
+        y: (rows,).
+        grouping: their environments.
+        weights: (rows,), how many rows each row stands for, all positive.
+        names: of the features; None if they have none.
+        response: its name.
+        passes: how often they were read.
+        name: what they are called in messages.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    grouping: Grouping
+    weights: np.ndarray
+    names: tuple[str, ...] | None
+    response: str
+    passes: Passes
+    name: str = "arrays"
+
+    def sums(self, collect: Callable[..., Any]) -> Any:
+        """The `RowSums` of all rows."""
+        self.passes.count += 1
+        named = self.x if self.names is None else pd.DataFrame(self.x, columns=self.names, copy=False)
+        weights = None if (self.weights == 1).all() else self.weights  # products without weights are symmetric
+        with config_context(assume_finite=True):
+            return collect(named, pd.Series(self.y, name=self.response), self.grouping, None, weights)
+
+    def all(self, statement: Callable[..., bool]) -> bool:
+        """Whether a statement is true of all rows."""
+        return statement(self.x, self.y)
+
+    def together(self) -> "ArrayRows":
+        """These are all rows."""
+        return self
 
 
-def check_settings(estimator: BaseEstimator) -> int:
-    """Check the arguments of one of our estimators; returns the seed that its `random_state`, if any, gives."""
-    settings = estimator.get_params(deep=False)
-    for name in filter(settings.__contains__, _SETTINGS):
-        (named, rule), value = _SETTINGS[name], settings[name]
+def array_rows(
+    estimator: Any, X: Any, y: Any, environments: Any = None, sample_weight: Any = None, *, classes: bool = False
+) -> ArrayRows:
+    """The arguments of `fit`, in memory, without rows of weight zero; ValueError if they do not belong together.
+
+    Weights are frequencies: a weight of 2 is the row twice, and their sum is the number of rows that all tests count.
+
+    Args:
+        estimator: that is fitted, and learns the names of the features; None: the rows have been checked.
+        X: (rows, features).
+        y: (rows,).
+        environments: one label for each row; None: one environment.
+        sample_weight: one number for each row, or one for all; None: 1.
+        classes: whether y holds labels of classes.
+
+    Example:
+        >>> from sklearn.linear_model import LinearRegression
+        >>> rows = array_rows(LinearRegression(), np.eye(3), np.arange(3), ["a", "b", "b"], [0, 2, 1])
+        >>> rows.y.tolist(), rows.grouping.labels, rows.weights.tolist()
+        ([1, 2], ['b'], [2.0, 1.0])
+    """
+    x, values = check_rows(estimator, X, y, **(CLASSES if classes else NUMBERS))
+    names, grouping, weights = feature_names(X), group_rows(environments, len(x)), np.ones(len(x))
+    if sample_weight is not None:
+        weights = checked_weights(sample_weight, len(x))
+        counted = weights > 0
+        if not counted.any():
+            raise ValueError("sample_weight must be positive for at least one row, got zeros only")
+        x, values, grouping, weights = x[counted], values[counted], grouping.where(counted), weights[counted]
+        warn_of_small_weights(float(weights.sum()), len(x), x.shape[1], grouping.count)
+    return ArrayRows(x, values, grouping, weights, names, response_name(y), Passes())
+
+
+# Types of settings; what is not a number by the rule is one of the names.
+PoolingWeight = Annotated[float | Literal["auto"], SHARE]
+Search = Literal["exponents", "elimination"]
+Significance = Annotated[float, Rule("a number between 0 and 1", lambda value: 0 < value < 1)]
+Tolerance = Annotated[float, NOT_NEGATIVE]
+KnotCount = Annotated[int | Literal["auto"], Rule("a whole number of at least 4", lambda value: value >= 4, whole=True)]
+Level = Literal["common", "environment"]
+Verbosity = Annotated[int | Progress, Rule("0, 1 or a function of (done, total)", lambda value: value >= 0)]
+
+
+def check_settings(estimator: Any) -> None:
+    """Check the settings of one of our estimators by what the types of its fields say about numbers and names.
+
+    Example:
+        >>> from holdfast.estimators import HeteroRegressor
+        >>> check_settings(HeteroRegressor(pooling=2))
+        Traceback (most recent call last):
+        ValueError: pooling must be 'auto' or a number from 0 to 1, got 2
+    """
+    for field in fields(estimator):
+        kind, *extra = get_args(field.type) if get_origin(field.type) is Annotated else [field.type]
+        rules = [each for each in extra if isinstance(each, Rule)]
+        parts = [kind] if get_origin(kind) is Literal or kind is bool else get_args(kind)
+        named = [name for part in parts if get_origin(part) is Literal for name in get_args(part)]
+        named += [True, False] if bool in parts else []
+        value = getattr(estimator, field.name)
         by_name = any(value is each or (isinstance(value, str | np.bool_) and value == each) for each in named)
-        if by_name or (name == "verbose" and callable(value)):
+        if not (named or rules) or by_name or (field.name == "verbose" and callable(value)):
             continue
-        *first, last = [*map(repr, named), *([rule.allowed] if rule else [])]
+        *first, last = [*map(repr, named), *(rule.allowed for rule in rules)]
         allowed = f"{', '.join(first)} or {last}" if first else last
-        (rule or Rule("", lambda value: False))._replace(allowed=allowed).check(name, value)
-    seed = settings.get("random_state", 0)
-    try:
-        return int(check_random_state(seed).randint(2**31 - 1))
-    except ValueError as error:
-        raise ValueError(
-            f"random_state must be None, a whole number from 0 to 2**32 - 1 or a RandomState, got {seed!r}"
-        ) from error
+        (rules[0] if rules else Rule("", lambda value: False))._replace(allowed=allowed).check(field.name, value)

@@ -1,122 +1,117 @@
-"""What a fitted estimator of tables says about itself: effects with their errors, and a summary."""
+"""What is known about a table once it is fitted: the one form of results, of which advice and summary are made."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+import pandas as pd
 
-from holdfast.estimators.advice import TableFindings, advise
+from holdfast.core.moments import Scaling
 from holdfast.estimators.effects import EffectTables
-from holdfast.estimators.pooling import LinearModel, blend
+from holdfast.estimators.pooling import LinearModel, Pooling
 from holdfast.estimators.search.coordinates import Coordinates
-from holdfast.estimators.summary import TableSummary
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
-class LinearFit(NamedTuple):
-    """A linear fit to a table with environments, in the units of the table, and what it says besides.
+class TableDescription(NamedTuple):
+    """A table apart from its loss: names, labels and units.
 
     Attributes:
-        blended: (1 - a) strict + a pooled.
-        strict: of what is invariant alone.
-        pooled: of all features.
-        findings: about the table and what is invariant in it, of which the advice is made.
-        coordinates: the features, or directions that were found.
-        advice: sentences.
+        names: of the features.
+        labels: of the environments.
+        scaling: means and standard deviations of the features.
+        task: regression or classification.
+        response: its name.
+        response_location, response_scale: mean and standard deviation of the response; 0 and 1 for classes.
+        level: "common": one intercept; "environment": one for each environment.
+        second_class: of two classes, the one whose log-odds are fitted.
+        compared: what is compared between environments.
     """
 
-    blended: LinearModel
+    names: Sequence[str]
+    labels: Sequence[Any]
+    scaling: Scaling
+    task: Literal["regression", "classification"]
+    response: str = "y"
+    response_location: float = 0.0
+    response_scale: float = 1.0
+    level: Literal["common", "environment"] = "common"
+    second_class: Any = None
+    compared: Literal["effect", "class difference"] = "effect"
+
+
+def class_table(
+    names: Sequence[str], labels: Sequence[Any], scaling: Scaling, classes: Sequence[Any] | np.ndarray, response: str
+) -> TableDescription:
+    """The description of a table whose response is a class."""
+    second = classes[1] if len(classes) == 2 else None
+    return TableDescription(names, labels, scaling, "classification", response, second_class=second)
+
+
+class TableFindings(NamedTuple):
+    """A linear fit to a table with environments, and all that is known about it: what is said about it follows.
+
+    Attributes:
+        table: names, labels and units.
+        strict: the fit of what is invariant alone, to features in standard units.
+        pooled: the fit of all features.
+        coordinates: the features, or directions that were found.
+        tables: effects, and what they have in common.
+        pooling: how much of the prediction comes from all features.
+        chosen: whether that weight was chosen from the data.
+        counts: (environments,), rows.
+        explained: share of the response that the selected features explain.
+        explained_by_all: that all features explain.
+        explained_by_fit: that the prediction explains, which is between them.
+        groups: for each feature, the label of those that are judged together; empty if each is judged by itself.
+        levels: (environments,), mean errors, in standard deviations of the response.
+        equality: probability of a variation as large as that of the selected features, if they do not vary.
+        pooled_equality: that of all features.
+        of_class: of more than two classes, the class that the row of each feature is about.
+        curves: columns whose effect is a curve.
+        first, last: sentences before and after the others.
+    """
+
+    table: TableDescription
     strict: LinearModel
     pooled: LinearModel
-    findings: TableFindings
     coordinates: Coordinates
-    advice: list[str]
+    tables: EffectTables
+    pooling: Pooling
+    chosen: bool
+    counts: np.ndarray
+    explained: float
+    explained_by_all: float
+    explained_by_fit: float
+    groups: Sequence[Any] = ()
+    levels: Sequence[float] | np.ndarray = ()
+    equality: float = 1.0
+    pooled_equality: float = 1.0
+    of_class: tuple = ()
+    curves: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+
+    def in_units(self, model: LinearModel) -> LinearModel:
+        """A model of features in standard units, in the units of the table."""
+        coefficients, shift = self.table.scaling.undo(model.coefficients * self.table.response_scale)
+        return LinearModel(coefficients, model.intercept + shift + self.table.response_location)
+
+    @property
+    def stability(self) -> pd.DataFrame:
+        """The table of features, as in `HeteroRegressor`."""
+        return self.tables.stability
 
     @property
     def selected(self) -> np.ndarray:
-        """(coordinates,), which of them are invariant."""
-        return self.findings.selected
+        """(features,), which of them are invariant."""
+        return self.stability["selected"].to_numpy()
 
+    @property
+    def varies(self) -> np.ndarray:
+        """(features,), which of them vary."""
+        return self.stability["varies"].to_numpy()
 
-def linear_fit(
-    findings: TableFindings, strict: LinearModel, pooled: LinearModel, coordinates: Coordinates
-) -> LinearFit:
-    """A fit in the units of its table, with advice, from models of features in standard units.
-
-    Args:
-        findings: about the table.
-        strict: w_S and its intercept.
-        pooled: w_A and its intercept.
-        coordinates: in which features were selected.
-    """
-    table = findings.table
-
-    def in_units(model: LinearModel) -> LinearModel:
-        coefficients, shift = table.scaling.undo(model.coefficients * table.response_scale)
-        return LinearModel(coefficients, model.intercept + shift + table.response_location)
-
-    blended = in_units(blend(strict, pooled, findings.pooling.weight))
-    return LinearFit(blended, in_units(strict), in_units(pooled), findings, coordinates, advise(findings))
-
-
-def summarized(findings: TableFindings, curves: tuple[str, ...] = ()) -> TableSummary:
-    """The findings as a printed table; `curves` are columns whose effect is one."""
-    table = findings.table
-    return TableSummary(
-        findings.stability,
-        table.task,
-        round(float(findings.counts.sum())),
-        len(table.labels),
-        findings.explained_by_fit,
-        findings.explained_by_all,
-        findings.pooling.weight,
-        table.level,
-        table.response,
-        table.compared != "effect",
-        findings.of_class,
-        curves,
-        table.second_class,
-    )
-
-
-class DescribedFit:
-    """The part of a fitted estimator that describes it.
-
-    Attributes:
-        effect_tables_: the effects in each environment, their standard errors and degrees of freedom, and what they
-            have in common.
-    """
-
-    effect_tables_: EffectTables
-    findings_: TableFindings
-
-    def _describe(self, found: LinearFit) -> None:
-        """Set the attributes of a fit."""
-        self.coef_, self.strict_coef_, self.pooled_coef_ = (model.coefficients for model in found[:3])
-        self.intercept_ = found.blended.intercept
-        self.coordinates_, self.directions_ = found.coordinates
-        self.invariant_, self.pooling_ = found.selected, found.findings.pooling.weight
-        self.effect_tables_ = found.findings.tables
-        self.effects_, self.stability_ = self.effect_tables_.effects, self.effect_tables_.stability
-        self.advice_, self.findings_, table = found.advice, found.findings, found.findings.table
-        self.environments_ = list(table.labels)
-        self.scale_, self.response_scale_ = table.scaling.scale, table.response_scale
-
-    def summary(self) -> TableSummary:
-        """The fit as a printed table: `print(model.summary())`."""
-        check_is_fitted(self)
-        return summarized(self.findings_)
-
-    def plot_effects(self, features: Sequence[str] | None = None) -> "Figure":
-        """A forest plot of the effects.
-
-        Args:
-            features: their names; None: the first twelve, or six of more than 20 environments, those whose effects
-                vary first.
-        """
-        from holdfast.plots.forest import draw_forest
-
-        return draw_forest(self.effect_tables_, features, self.summary().units)
+    @property
+    def comparable(self) -> bool:
+        """Whether several environments measure anything; a curve has no numbers of its own."""
+        return bool((self.stability["significance"].notna() | self.stability["coefficient"].isna()).any())

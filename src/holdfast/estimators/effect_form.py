@@ -1,7 +1,6 @@
 """Invariance of the class given the features: effects in log-odds, of one class against all others."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -9,15 +8,16 @@ import pandas as pd
 from scipy.special import log_softmax
 
 from holdfast.algorithms.losses.logistic import LogisticRows
+from holdfast.core.moments import standard_units
 from holdfast.core.progress import Progress, stages
-from holdfast.estimators.advice import TableDescription
-from holdfast.estimators.description import LinearFit, linear_fit
-from holdfast.estimators.effects import EffectTables, logistic_effects
-from holdfast.estimators.inference import blended_logistic_covariance, softmax_errors
-from holdfast.estimators.linear import STAGE, SearchSettings, TableProblem, fit_linear
+from holdfast.estimators.contract import ArrayRows
+from holdfast.estimators.description import TableDescription, TableFindings, class_table
+from holdfast.estimators.effects import EffectTables
+from holdfast.estimators.inference import softmax_errors
+from holdfast.estimators.linear import STAGE, SearchSettings, fit_linear
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems
-from holdfast.estimators.search.evidence import logistic_evidence
+from holdfast.estimators.search.evidence import Evidence, logistic_evidence
 from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, softmax_regression
 
 
@@ -52,12 +52,20 @@ class ClassRows(NamedTuple):
         return [LogisticRows(columns[:, own], positive[own], self.weights[own]) for own in self.parts]
 
 
-def fit_effects(rows: ClassRows, settings: SearchSettings, progress: Progress | None = None) -> LinearFit:
+def class_rows(rows: ArrayRows, names: Sequence[str], classes: np.ndarray) -> ClassRows:
+    """Rows with classes in standard units."""
+    scaling = standard_units(rows.x, rows.weights)
+    table = class_table(names, rows.grouping.labels, scaling, classes, rows.response)
+    codes = np.searchsorted(classes, rows.y)
+    return ClassRows(scaling.apply(rows.x), codes, classes, rows.weights, rows.grouping.rows(), table)
+
+
+def fit_effects(rows: ClassRows, settings: SearchSettings, progress: Progress | None = None) -> TableFindings:
     """Compare effects, of the second of two classes, or of each of more classes against all others.
 
-    Coefficients are (1, features) of two classes, and (classes, features) of more, whose findings are those of
-    the first. Tables have the effects of each feature on the class for which they have the widest range, with
-    the coefficients of that class, measured from the mean over all classes.
+    Coefficients are (1, features) of two classes, and (classes, features) of more. Of these, tables have the effects of
+    each feature on the class for which they have the widest range, with the coefficients of that class, measured from
+    the mean over all classes.
 
     Of more than two classes, a feature is selected if the search for some class selects it and its effect varies for
     none; multinomial logistic regression gives the coefficients, so that probabilities add up to one.
@@ -73,13 +81,20 @@ def fit_effects(rows: ClassRows, settings: SearchSettings, progress: Progress | 
     systems = coordinate_systems(second, rows.counts, settings.rotation)
     if len(rows.classes) == 2:
         found = _search(rows, 1, systems, settings, progress)
-        scores = [LinearModel(model.coefficients[None], np.atleast_1d(model.intercept)) for model in found[:3]]
-        return found._replace(blended=scores[0], strict=scores[1], pooled=scores[2])
+        strict, pooled = (LinearModel(w[None], np.array([intercept])) for w, intercept in (found.strict, found.pooled))
+        return found._replace(strict=strict, pooled=pooled)
+    return _of_several(rows, systems, settings, progress)
+
+
+def _of_several(
+    rows: ClassRows, systems: Sequence[Coordinates], settings: SearchSettings, progress: Progress | None
+) -> TableFindings:
+    """The fit of more than two classes: each is searched for by itself, and multinomial regression joins them."""
     tried, classes = [], range(len(rows.classes))
     reports = iter(stages(progress, [STAGE] * (len(systems) * len(classes))))
     for system in systems:
         parts = [_search(rows, one, [system], settings, next(reports)) for one in classes]
-        varies = np.any([part.findings.varies for part in parts], axis=0)
+        varies = np.any([part.varies for part in parts], axis=0)
         selected = np.any([part.selected for part in parts], axis=0) & ~varies
         strict = _softmax(rows, system.directions[:, selected])
         chances = log_softmax(rows.z @ strict.coefficients.T + strict.intercept, axis=1)
@@ -109,30 +124,28 @@ def fit_effects(rows: ClassRows, settings: SearchSettings, progress: Progress | 
             for part in (coefficients - coefficients.mean(0), errors)
         )
     stability = tables.stability.assign(coefficient=own, standard_error=own_error, varies=varies, selected=selected)
-    findings = [each.findings for each in parts]
     explained, explained_by_all, explained_by_fit = np.mean(
-        [[each.explained, each.explained_by_all, each.explained_by_fit] for each in findings], axis=0
+        [[each.explained, each.explained_by_all, each.explained_by_fit] for each in parts], axis=0
     ).tolist()
-    together = findings[0]._replace(
-        table=rows.table,
+    return parts[0]._replace(
+        strict=strict,
+        pooled=pooled,
         tables=tables._replace(stability=stability),
         pooling=pooling,
         explained=explained,
         explained_by_all=explained_by_all,
         explained_by_fit=explained_by_fit,
         of_class=tuple(rows.classes[widest]),
-        levels=max((each.levels for each in findings), key=np.ptp),
-        equality=min(each.equality for each in findings),
-        pooled_equality=min(each.pooled_equality for each in findings),
+        levels=max((each.levels for each in parts), key=np.ptp),
+        equality=min(each.equality for each in parts),
+        pooled_equality=min(each.pooled_equality for each in parts),
+        first=("For each feature, tables show the class on which its effects range widest.",),
     )
-    fit = linear_fit(together, strict, pooled, system)
-    which = "For each feature, tables show the class on which its effects range widest."
-    return fit._replace(advice=[which, *fit.advice])
 
 
-def _of_widest(found: Sequence[LinearFit]) -> tuple[EffectTables, np.ndarray]:
+def _of_widest(found: Sequence[TableFindings]) -> tuple[EffectTables, np.ndarray]:
     """The effects of each feature on the class for which they range widest, and the numbers of these classes."""
-    tables = [each.findings.tables for each in found]
+    tables = [each.tables for each in found]
     ranges = [table.stability["highest_effect"] - table.stability["lowest_effect"] for table in tables]
     widest = np.argmax(np.nan_to_num(ranges), axis=0)
     names = tables[0].stability.index
@@ -156,17 +169,11 @@ def _search(
     systems: Sequence[Coordinates],
     settings: SearchSettings,
     progress: Progress | None,
-) -> LinearFit:
+) -> TableFindings:
     """The search for one class against all others."""
-    share = float(np.average(rows.codes == number, weights=rows.weights))
-    table = rows.table._replace(loss_scale=float(np.sqrt(share * (1 - share))))
 
-    def problem(system: Coordinates) -> TableProblem:
-        parts = rows.one_against_all(number, None if system.name == "features" else system.directions)
-        return TableProblem(
-            logistic_evidence(parts, settings.tolerance),
-            partial(logistic_effects, parts),
-            partial(blended_logistic_covariance, parts),
-        )
+    def evidence_in(system: Coordinates) -> Evidence:
+        directions = None if system.name == "features" else system.directions
+        return logistic_evidence(rows.one_against_all(number, directions), settings.tolerance)
 
-    return fit_linear(settings, table, systems, problem, progress)
+    return fit_linear(settings, rows.table, systems, evidence_in, progress)

@@ -16,6 +16,7 @@ from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.algorithms.losses.squared import SMALLEST_ERROR
 from holdfast.core.meta_analysis import random_effects
 from holdfast.core.moments import StandardizedMoments
+from holdfast.estimators.search.logistic_fit import with_constant
 
 # An environment whose errors have fewer degrees of freedom borrows the missing ones from all environments together.
 FEW_DEGREES = 10.0
@@ -172,7 +173,7 @@ def logistic_effects(environments: Sequence[LogisticRows], selected: np.ndarray)
 def _likelihood(rows: LogisticRows, selected: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The own fit of the selected features, and gradient and curvature of all at it, the intercept eliminated."""
     dimension = len(selected)
-    every = rows._replace(columns=np.vstack([rows.columns, np.ones(len(rows.labels))]))
+    every = with_constant(rows)
     columns = np.append(np.flatnonzero(selected), dimension)
     some, w = every._replace(columns=every.columns[columns]), np.zeros(len(columns))
     value, improvement = float(logistic.risk(some, w)), np.inf

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from holdfast.core.grouping import group_rows
 from holdfast.core.moments import Scaling, standard_units
 from holdfast.core.splines import spline_basis, spline_width
-from holdfast.estimators.contract import check_settings
+from holdfast.estimators.contract import KnotCount, Significance, check_settings
 from holdfast.estimators.screening import MOST_INTERACTING, LineErrors, needed_terms, sampled_rows, squared_errors
 
 # Rows beyond each of the outer knots, but never more than a share of all: too few to say how an effect bends there.
@@ -37,8 +37,8 @@ class TermSettings:
 
     effects: Literal["auto", "smooth", "linear"] = "auto"
     interactions: bool | Literal["auto"] = "auto"
-    knots: int | Literal["auto"] = "auto"
-    significance: float = 0.001
+    knots: KnotCount = "auto"
+    significance: Significance = 0.001
 
 
 class EffectExpansion(TermSettings, TransformerMixin, BaseEstimator):
@@ -117,7 +117,9 @@ class EffectExpansion(TermSettings, TransformerMixin, BaseEstimator):
         placed = {number: self._place_knots(x[:, number], len(x) if rows is None else rows) for number in columns}
         known = {number: knots for number, knots in placed.items() if knots is not None}
         can_bend = list(known)
-        pairs = list(combinations(columns, 2)) if self._may_interact(x.shape[1]) else []
+        pairs = list(combinations(columns, 2)) if self.interactions else []
+        if self.interactions == "auto" and len(columns) > MOST_INTERACTING:
+            pairs = []
         if "auto" not in (self.effects, self.interactions):
             chosen = set(range(len(can_bend) + len(pairs)))
         elif errors is None:
@@ -169,24 +171,16 @@ class EffectExpansion(TermSettings, TransformerMixin, BaseEstimator):
         tags.target_tags.required = "auto" in (self.effects, self.interactions)
         return tags
 
-    def _may_interact(self, columns: int) -> bool:
-        if self.interactions == "auto":
-            return columns <= MOST_INTERACTING
-        return bool(self.interactions)
-
     def _place_knots(self, column: np.ndarray, rows: int) -> np.ndarray | None:
         """The knots of a curve of a column, of which these are some or all of its rows; None if it cannot have one."""
-        outside = min(OUTER_ROWS / len(column), OUTER_SHARE)
-        quantiles = np.quantile(column, np.linspace(outside, 1 - outside, self._knot_count(rows)))
+        outside, count = min(OUTER_ROWS / len(column), OUTER_SHARE), self.knots
+        if count == "auto":
+            count = int(np.clip(round(KNOTS * (rows / KNOT_ROWS) ** KNOT_RATE), FEWEST_KNOTS, MOST_KNOTS))
+        quantiles = np.quantile(column, np.linspace(outside, 1 - outside, count))
         if self.effects == "linear" or len(np.unique(quantiles)) < FEWEST_KNOTS:
             return None
         # quantiles alone leave wide gaps in the tails, equal distances alone waste knots where no rows are
         return (quantiles + np.linspace(quantiles[0], quantiles[-1], len(quantiles))) / 2
-
-    def _knot_count(self, rows: int) -> int:
-        if self.knots != "auto":
-            return int(self.knots)
-        return int(np.clip(round(KNOTS * (rows / KNOT_ROWS) ** KNOT_RATE), FEWEST_KNOTS, MOST_KNOTS))
 
     def _width(self, number: int) -> int:
         """How many of the new columns a column has."""

@@ -112,18 +112,7 @@ def fit_table(
         model = _estimator(kind, found, settings, effects).set_params(verbose=selecting)
         reports = stages(reading, (1, 1) if isinstance(model, HeteroSplineRegressor) else (1,))
         rows = SurveyedRows(found, passes, kind == "classification", reports)
-        if not isinstance(model, HeteroClassifier):
-            model._fit_rows(rows)
-        elif model.invariance == "class_means":
-            model._fit_rows(rows, "a table")
-        elif dask is not None or found.table.on_dask:
-            raise ValueError(
-                f"invariance must be 'class_means' for classes in a table that Dask reads, got {model.invariance!r}: "
-                "effects need all rows in one memory"
-            )
-        else:
-            features, response, labels = rows.together()
-            model.fit(features, response, environments=labels)
+        model._fit_rows(rows)
     model.set_params(verbose=0)
     model.passes_ = passes.count
     linear, columns = model, found.columns
@@ -180,7 +169,7 @@ def held_out_table(
     understanding, reading, fitting = stages(progress, (20, 10, 70))
     found = _understood(data, target, environment, options, CHUNK_ROWS, understanding, Passes())
     kind = _task(task, found)
-    cells, response, labels = SurveyedRows(found, Passes(), kind == "classification", [reading]).together(encoded=False)
+    cells, response, labels = SurveyedRows(found, Passes(), kind == "classification", [reading]).encoded(encoded=False)
     compared = {"hetero": _estimator(kind, found, settings, effects), "pooled": _pooled(kind, response)}
     imputed = {name: _ImputedFit(estimator, found) for name, estimator in compared.items()}
     return held_out_errors(imputed, cells, response, labels, fitting)
@@ -311,7 +300,6 @@ def _records(frame: pd.DataFrame, classes: Sequence[Any]) -> list[dict]:
 
 
 def _effects(frame: pd.DataFrame) -> Iterator[EnvironmentEffects]:
-    names = [str(name) for name in frame.columns]
-    for label, row in zip(frame.index, frame.to_numpy(float), strict=True):
-        effects = {name: value if np.isfinite(value) else None for name, value in zip(names, row.tolist(), strict=True)}
-        yield EnvironmentEffects(str(label), effects)
+    for label, effects in frame.iterrows():
+        known = {str(name): float(value) if np.isfinite(value) else None for name, value in effects.items()}
+        yield EnvironmentEffects(str(label), known)

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import softmax
 
-from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core.class_moments import ClassStatistics
 from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.class_means import NEGLIGIBLE
 from holdfast.estimators.search.discriminant import class_sums, projected_inverse
-from holdfast.estimators.search.evidence import Evidence, JointSlopes, logistic_evidence
+from holdfast.estimators.search.evidence import Evidence, JointSlopes
 from holdfast.estimators.search.logistic_fit import softmax_curvature
 
 
@@ -40,7 +39,7 @@ def pooled_covariance(
         >>> one = np.ones((1, 1, 1))
         >>> joint = lambda fitted, columns: JointSlopes(np.zeros((1, 1)), one, 0.01 * one)
         >>> nothing = lambda *arguments: None
-        >>> evidence = Evidence(np.array([100.0]), 1, nothing, joint, *[nothing] * 5, 0.0)
+        >>> evidence = Evidence(np.array([100.0]), 1, nothing, joint, *[nothing] * 6, None, 1.0, 0.0)
         >>> np.sqrt(pooled_covariance(evidence, LinearModel(np.zeros(1), 0.0), np.arange(1))).tolist()
         [[0.1]]
     """
@@ -99,6 +98,10 @@ def blended_covariance(
         >>> bool(found[0, 0] > found[1, 1] > 0)  # the second coefficient is halved, and so is its standard error
         True
     """
+    if evidence.with_intercept is not None:
+        strict, pooled = (LinearModel(np.append(w, 0.0), intercept) for w, intercept in (strict, pooled))
+        whole, selected = evidence.with_intercept(), np.append(selected, True)
+        return blended_covariance(whole, strict, selected, pooled, pooling)[:-1, :-1]
     dimension, weights, columns = evidence.dimension, evidence.weights, np.flatnonzero(selected)
     every = np.arange(dimension)
     found = np.zeros((dimension, dimension))
@@ -113,36 +116,6 @@ def blended_covariance(
     first, second, middle = (np.tensordot(weights**2, part.covariance, 1) for part in (of_strict, of_pooled, of_mean))
     across = one @ (2 * middle - (first + second) / 2) @ other
     return one @ first @ one + other @ second @ other + across + across.T
-
-
-def blended_logistic_covariance(
-    environments: Sequence[LogisticRows], strict: LinearModel, selected: np.ndarray, pooled: LinearModel, pooling: float
-) -> np.ndarray:
-    """(features, features): as `blended_covariance`, of two logistic regressions, with the intercept among the columns.
-
-    Args:
-        environments: their rows, features standardised.
-        strict: the logistic regression on the selected features.
-        selected: (features,), S.
-        pooled: the logistic regression on all features.
-        pooling: a, from 0 to 1.
-    """
-    evidence = logistic_evidence([with_constant(rows) for rows in environments])
-    one, other = (LinearModel(np.append(model.coefficients, 0.0), model.intercept) for model in (strict, pooled))
-    return blended_covariance(evidence, one, np.append(selected, True), other, pooling)[:-1, :-1]
-
-
-def with_constant(rows: LogisticRows) -> LogisticRows:
-    """Rows with one more feature that is always one: the intercept as a column.
-
-    Features have mean zero, so the intercept of least squares does not depend on their coefficients. That of a
-    logistic regression does, and counts among the columns of `pooled_covariance`.
-
-    Example:
-        >>> with_constant(LogisticRows(np.array([[5.0, 6.0]]), np.array([0.0, 1.0]), np.ones(2))).columns.tolist()
-        [[5.0, 6.0], [1.0, 1.0]]
-    """
-    return rows._replace(columns=np.vstack([rows.columns, np.ones(rows.columns.shape[1])]))
 
 
 def standard_errors(covariance: np.ndarray, rows: float, parameters: int) -> np.ndarray:

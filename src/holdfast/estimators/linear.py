@@ -2,75 +2,123 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from holdfast.core.progress import Progress, stages
-from holdfast.estimators.advice import TableDescription, TableFindings
-from holdfast.estimators.description import LinearFit, linear_fit
-from holdfast.estimators.effects import OwnEffects, describe_effects
-from holdfast.estimators.inference import standard_errors
+from holdfast.estimators.advice import advise
+from holdfast.estimators.contract import PoolingWeight, Search, Significance, Tolerance, Verbosity
+from holdfast.estimators.description import TableDescription, TableFindings
+from holdfast.estimators.effects import EffectTables, describe_effects
+from holdfast.estimators.inference import blended_covariance, standard_errors
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.search.coordinates import Coordinates
 from holdfast.estimators.search.evidence import Evidence, explained_share
 from holdfast.estimators.search.feature_sets import Groups
 from holdfast.estimators.search.selection import Selection, select
+from holdfast.estimators.summary import TableSummary
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 STAGE = 100  # units of a progress bar for one search
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SearchSettings:
-    """How invariant features are searched for; `HeteroRegressor` explains the fields."""
+class FitSettings:
+    """How what is invariant is searched for; `HeteroRegressor` explains the fields."""
 
-    pooling: float | Literal["auto"] = "auto"
-    search: Literal["exponents", "elimination"] = "exponents"
+    pooling: PoolingWeight = "auto"
+    search: Search = "exponents"
+    significance: Significance = 0.001
+    tolerance: Tolerance = 0.0
+    verbose: Verbosity = 0
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SearchSettings(FitSettings):
+    """The same among features, which may be grouped or rotated."""
+
     groups: Sequence[Any] | None = None
-    significance: float = 0.001
-    tolerance: float = 0.0
     rotation: bool = False
-    verbose: int | Progress = 0
 
 
-class TableProblem(NamedTuple):
-    """A table in some coordinates, with its loss.
+class SummarizedFit:
+    """The part of a fitted estimator that summarizes it.
 
     Attributes:
-        evidence: for decisions, in double precision.
-        own_effects: mask of the selected features -> the effects in each environment on its own.
-        covariance: (strict fit, selected, pooled fit, a) -> (features, features), of the blended coefficients.
+        findings_: about the table.
     """
 
-    evidence: Evidence
-    own_effects: Callable[[np.ndarray], OwnEffects]
-    covariance: Callable[[LinearModel, np.ndarray, LinearModel, float], np.ndarray]
+    findings_: TableFindings
+
+    def summary(self) -> TableSummary:
+        """The fit as a printed table: `print(model.summary())`."""
+        check_is_fitted(self)
+        return TableSummary.of(self.findings_)
+
+
+class DescribedFit(SummarizedFit):
+    """The part of a fitted linear estimator that describes it.
+
+    Attributes:
+        effect_tables_: the effects in each environment, their standard errors and degrees of freedom, and what they
+            have in common.
+    """
+
+    effect_tables_: EffectTables
+
+    def _describe(self, found: TableFindings) -> None:
+        """Set the attributes of a fit."""
+        self.findings_, self.advice_, self.pooling_ = found, advise(found), found.pooling.weight
+        self.coef_, self.intercept_ = found.in_units(blend(found.strict, found.pooled, self.pooling_))
+        self.strict_coef_, self.pooled_coef_ = (
+            found.in_units(fit).coefficients for fit in (found.strict, found.pooled)
+        )
+        self.coordinates_, self.directions_ = found.coordinates
+        self.invariant_, self.effect_tables_ = found.selected, found.tables
+        self.effects_, self.stability_ = found.tables.effects, found.stability
+        self.environments_ = list(found.table.labels)
+        self.scale_, self.response_scale_ = found.table.scaling.scale, found.table.response_scale
+
+    def plot_effects(self, features: Sequence[str] | None = None) -> "Figure":
+        """A forest plot of the effects.
+
+        Args:
+            features: their names; None: the first twelve, or six of more than 20 environments, those whose effects
+                vary first.
+        """
+        from holdfast.plots.forest import draw_forest
+
+        return draw_forest(self.effect_tables_, features, self.summary().units)
 
 
 def fit_linear(
     settings: SearchSettings,
     table: TableDescription,
     systems: Sequence[Coordinates],
-    problem: Callable[[Coordinates], TableProblem],
+    evidence_in: Callable[[Coordinates], Evidence],
     progress: Progress | None = None,
-) -> LinearFit:
+) -> TableFindings:
     """Select in each coordinate system, use the one whose invariant part predicts best, and describe the result.
 
     Args:
         settings: of the search.
         table: names, labels and units.
         systems: to be tried; one of them if the features are not rotated.
-        problem: system -> the table in its coordinates.
+        evidence_in: system -> what the table says in its coordinates.
         progress: called with (done, total).
     """
     tried = []
     for system, report in zip(systems, stages(progress, [STAGE] * len(systems)), strict=True):
-        candidate = problem(system)
-        evidence, groups = candidate.evidence, _groups(settings, candidate.evidence.dimension)
+        evidence = evidence_in(system)
+        groups = _groups(settings, evidence.dimension)
         eliminate = settings.search == "elimination"
         found = select(evidence, groups, settings.significance, eliminate=eliminate, progress=report)
-        tried.append((system, candidate, found))
+        tried.append((system, evidence, found))
     return _described(settings, table, *min(tried, key=lambda entry: entry[-1].criterion))
 
 
@@ -78,29 +126,33 @@ def _described(
     settings: SearchSettings,
     table: TableDescription,
     system: Coordinates,
-    problem: TableProblem,
+    evidence: Evidence,
     selection: Selection,
-) -> LinearFit:
+) -> TableFindings:
     """The coefficients that belong to a selection, with their effects, summary, findings and advice."""
-    evidence, strict, pooled, selected = problem.evidence, selection.fitted, selection.pooled, selection.selected
+    strict, pooled, selected = selection.fitted, selection.pooled, selection.selected
     pooling = choose_pooling(settings.pooling, evidence.held_out, evidence.weights, selected, selection.varying)
     a, blended = pooling.weight, blend(strict, pooled, pooling.weight)
     fitted = (int(selected.sum()) if a == 0 else evidence.dimension) + (
         len(evidence.counts) if table.level == "environment" else 1
     )
+    covariance = blended_covariance(evidence, strict, selected, pooled, a)
     plain = system.name == "features"
     tables = describe_effects(
-        problem.own_effects(selected),
+        evidence.own_effects(selected),
         blended.coefficients,
-        standard_errors(problem.covariance(strict, selected, pooled, a), round(evidence.counts.sum()), fitted),
+        standard_errors(covariance, round(evidence.counts.sum()), fitted),
         selected=selected,
         varies=selection.varies,
         names=table.names if plain else [f"{system.name} {number + 1}" for number in range(evidence.dimension)],
         labels=table.labels,
         units=table.response_scale / table.scaling.scale if plain else table.response_scale,
     )
-    findings = TableFindings(
+    return TableFindings(
         table,
+        LinearModel(system.directions @ strict.coefficients, strict.intercept),
+        LinearModel(system.directions @ pooled.coefficients, pooled.intercept),
+        system,
         tables,
         pooling,
         settings.pooling == "auto",
@@ -108,13 +160,11 @@ def _described(
         explained_share(evidence, strict),
         explained_share(evidence, pooled),
         explained_share(evidence, blended),
-        () if settings.groups is None else list(settings.groups),
-        evidence.slopes(strict).intercept / table.loss_scale,
-        selection.test.significance,
-        selection.pooled_test.significance,
+        groups=() if settings.groups is None else list(settings.groups),
+        levels=evidence.slopes(strict).intercept / evidence.response_scale,
+        equality=selection.test.significance,
+        pooled_equality=selection.pooled_test.significance,
     )
-    strict, pooled = (LinearModel(system.directions @ w, intercept) for w, intercept in (strict, pooled))
-    return linear_fit(findings, strict, pooled, system)
 
 
 def _groups(settings: SearchSettings, features: int) -> Groups:

@@ -5,18 +5,35 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.linear_algebra import pack_symmetric, symmetrised
 from holdfast.core.moments import collect_moments, standard_units, standardized
-from holdfast.estimators.contract import WeightedRows, check_settings, weighted_rows
+from holdfast.estimators.contract import ArrayRows, array_rows, check_settings
 from holdfast.estimators.search.matrices import MatrixSettings, evenly_scaled, fit_matrix
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _MatrixRegressor(MatrixSettings, RegressorMixin, BaseEstimator):
     """What both estimators share; a subclass provides `fit` and `predict`."""
+
+    def _fit_packed(self, packed: np.ndarray, rows: ArrayRows) -> tuple[np.ndarray, float]:
+        """The matrix and the intercept for packed measurements."""
+        try:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        except ValueError as error:
+            allowed = "None, a whole number from 0 to 2**32 - 1 or a RandomState"
+            raise ValueError(f"random_state must be {allowed}, got {self.random_state!r}") from error
+        known = standardized(collect_moments(packed, rows.y, rows.grouping, rows.weights))
+        even, scale = evenly_scaled(known)
+        found = fit_matrix(even, rows.grouping.labels, self, seed)
+        self.directions_, self.invariant_ = found.directions, found.selected
+        self.effects_, self.stability_ = found.effects, found.stability
+        self.step_size_, self.amplification_ = found.settings
+        self.environments_, self.advice_ = list(rows.grouping.labels), found.advice
+        matrix = found.matrix * float(known.scale[-1]) / scale
+        return matrix, float(known.location[-1] - known.location[:-1] @ pack_symmetric(matrix))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # the way scikit-learn asks for it
@@ -69,13 +86,14 @@ class HeteroMatrixSensing(_MatrixRegressor):
             environments: one label for each row, of any kind; None: one environment.
             sample_weight: how many rows each row stands for.
         """
-        seed = check_settings(self)
-        X, y = validate_data(self, _flat(X), y, y_numeric=True, dtype=np.float64)
-        self.dimension_ = int(np.ceil(np.sqrt(X.shape[1])))
-        rows = weighted_rows(X, y, environments, sample_weight)
-        packed = pack_symmetric(symmetrised(_square(rows.x, self.dimension_)))
-        self.matrix_, self.intercept_ = _fit_packed(self, rows._replace(x=packed), self.dimension_, seed)
-        self.coef_ = self.matrix_.ravel()[: X.shape[1]]
+        check_settings(self)
+        rows = array_rows(self, _flat(X), y, environments, sample_weight)
+        features = rows.x.shape[1]
+        self.dimension_ = int(np.ceil(np.sqrt(features)))
+        filled = np.zeros((len(rows.x), self.dimension_, self.dimension_))
+        filled.reshape(len(filled), -1)[:, :features] = rows.x
+        self.matrix_, self.intercept_ = self._fit_packed(pack_symmetric(symmetrised(filled)), rows)
+        self.coef_ = self.matrix_.ravel()[:features]
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -124,12 +142,10 @@ class HeteroQuadraticRegressor(_MatrixRegressor):
             environments: one label for each row, of any kind; None: one environment.
             sample_weight: how many rows each row stands for.
         """
-        seed = check_settings(self)
-        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        rows = weighted_rows(X, y, environments, sample_weight)
-        self.location_, self.scale_, _ = standard_units(rows.x, rows.weights)
-        packed = self._squares(rows.x)
-        self.matrix_, self.intercept_ = _fit_packed(self, rows._replace(x=packed), X.shape[1], seed)
+        check_settings(self)
+        rows = array_rows(self, X, y, environments, sample_weight)
+        self.location_, self.scale_, _ = standard_units(rows.x.astype(float), rows.weights)
+        self.matrix_, self.intercept_ = self._fit_packed(self._squares(rows.x), rows)
         self.coef_ = self.matrix_ / (self.scale_[:, None] * self.scale_)
         return self
 
@@ -146,22 +162,3 @@ class HeteroQuadraticRegressor(_MatrixRegressor):
 
 def _flat(X: Any) -> Any:
     return X.reshape(len(X), -1) if isinstance(X, np.ndarray) and X.ndim == 3 else X
-
-
-def _square(X: np.ndarray, dimension: int) -> np.ndarray:
-    filled = np.zeros((len(X), dimension * dimension))
-    filled[:, : X.shape[1]] = X
-    return filled.reshape(-1, dimension, dimension)
-
-
-def _fit_packed(estimator: _MatrixRegressor, rows: WeightedRows, dimension: int, seed: int) -> tuple[np.ndarray, float]:
-    """The matrix and the intercept for packed measurements; sets the attributes that both estimators share."""
-    known, labels = standardized(collect_moments(*rows)), list(rows.grouping.labels)
-    even, scale = evenly_scaled(known)
-    fitted = fit_matrix(even, dimension, labels, estimator, seed)
-    estimator.directions_, estimator.invariant_ = fitted.directions, fitted.selected
-    estimator.stability_, estimator.effects_ = fitted.stability, fitted.effects
-    estimator.amplification_, estimator.step_size_ = fitted.settings.amplification, fitted.settings.step_size
-    estimator.environments_, estimator.advice_ = labels, fitted.advice
-    matrix = fitted.matrix * float(known.scale[-1]) / scale
-    return matrix, float(known.location[-1] - known.location[:-1] @ pack_symmetric(matrix))

@@ -2,24 +2,20 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from holdfast.core.moments import Scaling, standardized
 from holdfast.core.progress import watched
-from holdfast.estimators.advice import TableDescription
-from holdfast.estimators.contract import LinearRegressor, check_settings
-from holdfast.estimators.description import DescribedFit
-from holdfast.estimators.effects import squared_effects
-from holdfast.estimators.inference import blended_covariance
-from holdfast.estimators.linear import SearchSettings, TableProblem, fit_linear
-from holdfast.estimators.rows import ChunkRows, Rows, RowSums, array_rows, dask_rows, sum_rows
+from holdfast.estimators.contract import Level, LinearRegressor, array_rows, check_settings
+from holdfast.estimators.description import TableDescription
+from holdfast.estimators.linear import DescribedFit, SearchSettings, fit_linear
+from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_rows
 from holdfast.estimators.screening import diagnose_curvature
 from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
-from holdfast.estimators.search.evidence import squared_evidence
+from holdfast.estimators.search.evidence import Evidence, squared_evidence
 from holdfast.tables.frames import is_dask_frame
 
 
@@ -96,7 +92,7 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         ([True, True, False], [1.0, 1.0, 0.0])
     """
 
-    level: Literal["common", "environment"] = "common"
+    level: Level = "common"
 
     def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroRegressor":
         """Fit to a table.
@@ -138,14 +134,13 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
             total.features, labels, scaling, "regression", response, mean, deviation, level=self.level
         )
 
-        def problem(system: Coordinates) -> TableProblem:
+        def evidence_in(system: Coordinates) -> Evidence:
             own = known if system.name == "features" else rotated(known, system.directions)
-            evidence = squared_evidence(own, self.tolerance)
-            return TableProblem(evidence, partial(squared_effects, own), partial(blended_covariance, evidence))
+            return squared_evidence(own, self.tolerance)
 
         systems = coordinate_systems(known.second, known.counts, self.rotation)
         # threads of BLAS would take longer to wait for each other than such small matrices take
         with watched(self.verbose, "fitting") as progress, threadpool_limits(1, "blas"):
-            self._describe(fit_linear(self, table, systems, problem, progress))
+            self._describe(fit_linear(self, table, systems, evidence_in, progress))
         self.intercept_ = float(self.intercept_)
         return self

@@ -1,4 +1,4 @@
-"""The rows of a table wherever they are (in arrays, chunks or a Dask data frame) and what a fit needs of them: sums."""
+"""The rows of a table wherever they are (in memory, chunks or a Dask data frame) and what a fit needs of them: sums."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
-from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -16,9 +15,14 @@ from holdfast.core.class_moments import ClassMoments, add_class_moments, collect
 from holdfast.core.grouping import group_rows
 from holdfast.core.moments import MomentSums, add_moments, check_squares, collect_moments
 from holdfast.estimators.contract import (
+    CLASSES,
+    NUMBERS,
+    ArrayRows,
     check_no_text,
     check_rows,
     checked_weights,
+    described_names,
+    feature_names,
     response_name,
     warn_of_small_weights,
 )
@@ -55,7 +59,8 @@ class RowSums(NamedTuple):
     def merge(self, after: "RowSums") -> "RowSums":
         """With the rows after these; ValueError if they have other features."""
         if self.names != after.names and len(self.sums.shift) == len(after.sums.shift):
-            raise ValueError(f"chunks must have the features {_listed(self.names)}, got {_listed(after.names)}")
+            expected, got = (described_names(names) for names in (self.names, after.names))
+            raise ValueError(f"chunks must have the features {expected}, got {got}")
         own, other = self.categories, after.categories
         return self._replace(
             sums=(add_moments if isinstance(self.sums, MomentSums) else add_class_moments)(self.sums, after.sums),
@@ -94,6 +99,11 @@ class Rows(Protocol):
     """The rows of a table, to be read once for each call."""
 
     @property
+    def name(self) -> str:
+        """What they are called in messages."""
+        ...
+
+    @property
     def passes(self) -> Passes:
         """How often the rows were read."""
         ...
@@ -107,7 +117,14 @@ class Rows(Protocol):
         ...
 
     def all(self, statement: Callable[..., bool]) -> bool:
-        """Whether a statement about (X, y, ...) is true of all rows; False if they cannot be read again."""
+        """Whether a statement about (X, y, environments, positions, weights) is true of all rows that are read again.
+
+        False if they cannot be read again.
+        """
+        ...
+
+    def together(self) -> "ArrayRows | None":
+        """All rows in one memory; None if they may not fit into it."""
         ...
 
 
@@ -144,9 +161,8 @@ def sum_rows(
     if len(X) == 0:
         return None
     features = X if expand is None else expand(np.asarray(X, float))
-    names = _names(features)
-    checks: dict = {"dtype": np.float64} if classes else {"y_numeric": True, "dtype": [np.float64, np.float32]}
-    x, values = check_rows(None, features, y, ensure_min_samples=1, **checks)
+    names = feature_names(features)
+    x, values = check_rows(None, features, y, ensure_min_samples=1, **(CLASSES if classes else NUMBERS))
     grouping, positions = group_rows(environments, len(x)), np.arange(len(x)) if positions is None else positions
     if weights is not None:
         weights = checked_weights(weights, len(x))
@@ -177,28 +193,14 @@ def sum_rows(
     )
 
 
-def _names(X: Any) -> tuple[str, ...] | None:
-    """The names of the features that scikit-learn would know: the columns of a data frame, if they are text."""
-    columns = X.columns if isinstance(X, pd.DataFrame) else getattr(X, "column_names", getattr(X, "columns", ()))
-    text = {isinstance(name, str) for name in columns}
-    if len(text) > 1:
-        raise TypeError(f"X must have columns whose names are all text, or none of them, got {_listed(tuple(columns))}")
-    return tuple(columns) if text == {True} else None
-
-
-def _listed(names: tuple[str, ...] | None) -> str:
-    return "without names" if names is None else ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
-
-
 def _of_all(total: RowSums | None, name: str, weighted: bool) -> RowSums:
     """The sums of a whole table; ValueError if no row counts, and a warning if weights make hardly any row."""
     if total is None:
-        raise ValueError(
-            f"{name} must have at least one row{' with a weight above zero' if weighted else ''}, got none"
-        )
+        counts = " with a weight above zero" if weighted else ""
+        raise ValueError(f"{name} must have at least one row{counts}, got none")
     if weighted:
-        weight = float(total.sums.counts.sum())
-        warn_of_small_weights(weight, total.rows, total.sums.features, len(total.sums.labels))
+        sums = total.sums
+        warn_of_small_weights(float(sums.counts.sum()), total.rows, sums.features, len(sums.labels))
     return total.ordered()
 
 
@@ -209,16 +211,14 @@ class ChunkRows:
     Attributes:
         chunks: (X, y), (X, y, environments) or (X, y, environments, sample_weight) each.
         weighted: whether they may have weights.
-        name: what they are called in messages.
-        checked: whether scikit-learn's checks have passed, so that nothing has to be read once more for them.
         passes: how often they were read.
+        name: what they are called in messages.
     """
 
     chunks: Iterable[tuple]
     weighted: bool = True
-    name: str = "chunks"
-    checked: bool = False
     passes: Passes = field(default_factory=Passes)
+    name = "chunks"
 
     def sums(self, collect: Collect) -> RowSums:
         """The sums of all rows."""
@@ -231,8 +231,7 @@ class ChunkRows:
             for name in has:
                 if has[name] != given[name]:
                     raise ValueError(f"chunks must all have {name}, or none of them, got some with and some without")
-            with config_context(assume_finite=self.checked or None):
-                found = collect(X, y, environments, np.arange(begin, begin + len(X)), weights)
+            found = collect(X, y, environments, np.arange(begin, begin + len(X)), weights)
             begin += len(X)
             total = found if total is None else total if found is None else total.merge(found)
         return _of_all(total, self.name, weighted=given is not None and given["weights"])
@@ -240,6 +239,9 @@ class ChunkRows:
     def all(self, statement: Callable[..., bool]) -> bool:
         """Nothing is known about all rows, for chunks may be such that they can be read once."""
         return False
+
+    def together(self) -> None:
+        """Chunks are of a table that does not fit into memory."""
 
     def _entries(self) -> Iterator[tuple[Any, Any, Any, Any]]:
         """X, y, environments and weights of each chunk; ValueError for anything else than a chunk."""
@@ -268,12 +270,14 @@ class DaskRows:
         columns: argument -> a Dask column with the same partitions: y, and environments and sample_weight where given.
         lengths: partition -> its rows, once they are known.
         passes: by which they are read, and counted.
+        name: what they are called in messages.
     """
 
     X: Any
     columns: Mapping[str, Any]
     lengths: Mapping[int, int] = field(default_factory=dict)
     passes: Passes = field(default_factory=Passes)
+    name = "a Dask data frame"
 
     def __post_init__(self) -> None:
         import dask.dataframe as dd
@@ -301,8 +305,11 @@ class DaskRows:
         return total._replace(response=response_name(self.columns["y"]._meta))
 
     def all(self, statement: Callable[..., bool]) -> bool:
-        """Whether a statement about (X, y, ...) is true of all rows."""
+        """Whether a statement about (X, y, environments, positions, weights) is true of all rows."""
         return bool(self._reduce(statement, and_))
+
+    def together(self) -> None:
+        """Partitions stay where they are."""
 
     def _reduce(self, collect: Callable[..., Any], merge: Callable[[Any, Any], Any]) -> Any:
         """What is found in (X, y, environments, positions, weights) of all chunks, merged; None if there are none."""
@@ -331,26 +338,11 @@ def _joined_columns(
 
 def _split_columns(chunk: pd.DataFrame, collect: Callable[..., Any], features: Sequence[Any]) -> Any:
     """Features come first: a range of columns is no copy."""
-    weights = chunk.get("sample_weight")
-    if weights is not None:
-        checked_weights(weights, len(chunk))
-        chunk, weights = chunk[weights > 0], weights[weights > 0]
     X = chunk.iloc[:, : len(features)].set_axis(list(features), axis="columns")
-    return collect(X, chunk["y"], chunk.get("environments"), chunk.index.to_numpy(), weights)
+    return collect(X, chunk["y"], chunk.get("environments"), chunk.index.to_numpy(), chunk.get("sample_weight"))
 
 
 def dask_rows(X: Any, y: Any, environments: Any, sample_weight: Any = None) -> DaskRows:
     """The arguments of `fit` with a Dask data frame; ValueError if they do not belong together."""
     given = {"environments": environments, "sample_weight": sample_weight}
     return DaskRows(X, {"y": y} | {name: column for name, column in given.items() if column is not None})
-
-
-def array_rows(estimator: Any, X: Any, y: Any, environments: Any, sample_weight: Any = None) -> ChunkRows:
-    """The arguments of `fit` of a regression, in memory: one chunk; the estimator learns the names of the features."""
-    response = response_name(y)
-    x, y = check_rows(estimator, X, y, y_numeric=True, dtype=[np.float64, np.float32])
-    if sample_weight is not None:
-        sample_weight = checked_weights(sample_weight, len(x))
-    names = getattr(estimator, "feature_names_in_", None)
-    named = x if names is None else pd.DataFrame(x, columns=names, copy=False)
-    return ChunkRows([(named, pd.Series(y, name=response), environments, sample_weight)], name="X", checked=True)

@@ -12,8 +12,8 @@ from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core.grouping import Grouping, group_rows
 from holdfast.core.moments import collect_moments, standard_units, standardized
 from holdfast.estimators.contract import class_codes
-from holdfast.estimators.inference import pooled_covariance, softmax_errors, standard_errors, with_constant
-from holdfast.estimators.search.evidence import LinearModel, logistic_evidence, squared_evidence
+from holdfast.estimators.inference import pooled_covariance, softmax_errors, standard_errors
+from holdfast.estimators.search.evidence import Evidence, logistic_evidence, squared_evidence
 from holdfast.estimators.search.logistic_fit import softmax_regression
 
 INTERVAL_COLUMNS = ("coefficient", "standard_error", "low", "high")
@@ -75,17 +75,25 @@ def split_intervals(
     half, index = grouping.where(second), pd.Index([names[column] for column in columns], name="feature")
     if len(columns) == 0:
         return pd.DataFrame(columns=list(INTERVAL_COLUMNS), index=index, dtype=float)
-    x, parameters = x[second][:, columns], len(columns) + (half.count if own_levels else 1)
-    if not is_classifier(estimator):
-        coefficients, covariance = _squared_half(x, response[second], half, index.tolist(), own_levels, clustered)
-        errors = standard_errors(covariance, len(x), parameters)
-    elif len(classes := class_codes(response)[0]) == 2:
-        coefficients, covariance = _logistic_half(x, response[second] == classes[1], half, clustered)
-        errors = standard_errors(covariance, len(x), parameters)
-    else:
-        codes = np.searchsorted(classes, response[second])
-        coefficients, errors = _softmax_half(x, codes, len(classes), half, clustered)
+    x, y, parameters = x[second][:, columns], response[second], len(columns) + (half.count if own_levels else 1)
+    if is_classifier(estimator) and len(classes := class_codes(response)[0]) > 2:
+        coefficients, errors = _softmax_half(x, np.searchsorted(classes, y), len(classes), half, clustered)
         index = pd.MultiIndex.from_product([index, classes], names=["feature", "class"])
+    else:
+        if is_classifier(estimator):
+            evidence, units = _logistic_half(x, y == classes[1], half)
+        else:
+            known = standardized(collect_moments(x, y, half, names=index.tolist()), within=own_levels)
+            evidence, units = squared_evidence(known), known.scale[-1] / known.scale[:-1]
+        fitted = evidence.solve(np.arange(len(columns)))
+        coefficients = fitted.coefficients * units
+        if evidence.with_intercept is not None:
+            evidence, fitted = (
+                evidence.with_intercept(),
+                fitted._replace(coefficients=np.append(fitted.coefficients, 0)),
+            )
+        covariance = pooled_covariance(evidence, fitted, np.arange(evidence.dimension), clustered=clustered)
+        errors = standard_errors(covariance, len(x), parameters)[: len(units)] * units
     width = t.isf((1 - confidence) / 2, half.count - 1 if clustered else max(len(x) - parameters, 1)) * errors
     found = (coefficients, errors, coefficients - width, coefficients + width)
     return pd.DataFrame(dict(zip(INTERVAL_COLUMNS, found, strict=True)), index=index)
@@ -101,29 +109,12 @@ def _first_half(grouping: Grouping, random: np.random.Generator) -> np.ndarray:
     return first
 
 
-def _squared_half(
-    x: np.ndarray, y: np.ndarray, grouping: Grouping, names: list, own_levels: bool, clustered: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """The coefficients of least squares, and their covariance."""
-    known = standardized(collect_moments(x, y, grouping, names=names), within=own_levels)
-    evidence, every = squared_evidence(known), np.arange(x.shape[1])
-    fitted = evidence.solve(every)
-    units = known.scale[-1] / known.scale[:-1]
-    covariance = pooled_covariance(evidence, fitted, every, clustered=clustered)
-    return fitted.coefficients * units, covariance * np.outer(units, units)
-
-
-def _logistic_half(
-    x: np.ndarray, positive: np.ndarray, grouping: Grouping, clustered: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """The coefficients of logistic regression, and their covariance; its environments share an intercept."""
-    scaling, every = standard_units(x), np.arange(x.shape[1] + 1)
+def _logistic_half(x: np.ndarray, positive: np.ndarray, grouping: Grouping) -> tuple[Evidence, np.ndarray]:
+    """What two classes say in standard units, and the units of their coefficients; environments share an intercept."""
+    scaling = standard_units(x)
     z, labels = scaling.apply(x).T, positive.astype(float)
     rows = [LogisticRows(z[:, own], labels[own], np.ones(len(own))) for own in grouping.rows()]
-    w, intercept = logistic_evidence(rows).solve(every[:-1])
-    evidence = logistic_evidence([with_constant(part) for part in rows])
-    covariance = pooled_covariance(evidence, LinearModel(np.append(w, 0.0), intercept), every, clustered=clustered)
-    return w / scaling.scale, covariance[:-1, :-1] / np.outer(scaling.scale, scaling.scale)
+    return logistic_evidence(rows), 1 / scaling.scale
 
 
 def _softmax_half(

@@ -9,12 +9,11 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from holdfast.core.progress import watched
-from holdfast.estimators.contract import check_settings
-from holdfast.estimators.rows import array_rows
-from holdfast.estimators.spline import CurveSettings, fit_expanded, fit_expanded_classes
+from holdfast.estimators.contract import array_rows, check_settings
+from holdfast.estimators.spline import CurveSettings, fit_expanded
 
 # With a larger weight on the pooled fit, the invariant columns are not trusted to predict without the others.
 MOSTLY_POOLED = 0.5
@@ -73,19 +72,16 @@ class HeteroSelector(CurveSettings, SelectorMixin, BaseEstimator):
             environments: one label for each row, of any kind; None: one environment.
         """
         check_settings(self)
-        x, values = validate_data(self, X, y, dtype=np.float64)
-        self.task_ = _task_of(values) if self.task == "auto" else self.task
-        names = getattr(self, "feature_names_in_", [f"x{number}" for number in range(x.shape[1])])
+        rows = array_rows(self, X, y, environments, classes=True)
+        self.task_ = _task_of(rows.y) if self.task == "auto" else self.task
+        if self.task_ == "regression":
+            rows = array_rows(self, X, y, environments)  # of numbers, which may have been objects
         with watched(self.verbose, "selecting") as progress:
-            if self.task_ == "classification":
-                found = fit_expanded_classes(self, x, values, environments, names, progress=progress)
-            else:
-                found, *_ = fit_expanded(self, array_rows(self, X, y, environments), progress=progress)
-        self.invariant_, self.stability_ = found.invariant, found.stability
-        self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_
+            found = fit_expanded(self, rows, classes=self.task_ == "classification", progress=progress)
+        found.describe(self)
         trusted = self.invariant_.any() and self.pooling_ <= MOSTLY_POOLED
         self.support_ = self.invariant_ if trusted else np.ones_like(self.invariant_)
-        self.advice_ = [self._passed(), *found.advice]
+        self.advice_.insert(0, self._passed())
         return self
 
     def _passed(self) -> str:

@@ -1,9 +1,9 @@
 """Invariant regression with smooth effects and interactions."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,18 +11,18 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.grouping import group_rows
-from holdfast.core.moments import Scaling, standardized
+from holdfast.core.moments import Scaling, standard_units, standardized
 from holdfast.core.progress import Progress, stages, watched
 from holdfast.estimators.advice import advise, listed
 from holdfast.estimators.classifier import HeteroClassifier
-from holdfast.estimators.contract import check_settings, two_classes
+from holdfast.estimators.contract import Level, Search, array_rows, check_settings, two_classes
 from holdfast.estimators.curves import effect_curves
-from holdfast.estimators.description import summarized
+from holdfast.estimators.description import TableFindings
 from holdfast.estimators.expansion import SAMPLED_ROWS, EffectExpansion, TermSettings
+from holdfast.estimators.linear import FitSettings, SummarizedFit
 from holdfast.estimators.regressor import HeteroRegressor
-from holdfast.estimators.rows import ChunkRows, Rows, RowSums, array_rows, dask_rows, sum_rows
+from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_rows
 from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors
-from holdfast.estimators.summary import TableSummary
 from holdfast.tables.frames import is_dask_frame, map_rows
 
 if TYPE_CHECKING:
@@ -33,14 +33,11 @@ STAGES = (30, 30, 40)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CurveSettings(TermSettings):
+class CurveSettings(TermSettings, FitSettings):
     """How invariant columns with curves and products are searched for; `HeteroSplineRegressor` explains the fields."""
 
-    pooling: float | Literal["auto"] = "auto"
-    search: Literal["exponents", "elimination"] = "elimination"
-    tolerance: float = 0.0
-    level: Literal["common", "environment"] = "common"
-    verbose: int | Progress = 0
+    search: Search = "elimination"
+    level: Level = "common"
 
 
 class ExpandedFit(NamedTuple):
@@ -49,98 +46,79 @@ class ExpandedFit(NamedTuple):
     Attributes:
         expansion: curves and products.
         model: of the expanded columns.
-        stability: table of columns: whether each is a line or a curve, its coefficient if it is a line, whether its
-            relation to the response varies, and whether it is invariant.
-        advice: sentences.
-        summary: of the columns.
+        findings: about the columns.
+        columns: their sums.
+        sums: those that the model was fitted to.
     """
 
     expansion: EffectExpansion
     model: HeteroRegressor | HeteroClassifier
-    stability: pd.DataFrame
-    advice: list[str]
-    summary: TableSummary
+    findings: TableFindings
+    columns: RowSums
+    sums: RowSums
 
-    @property
-    def invariant(self) -> np.ndarray:
-        """(columns,), whose relation to the response holds in all environments."""
-        return self.stability["invariant"].to_numpy()
+    def describe(self, estimator: Any) -> None:
+        """Set the attributes of an estimator of the columns."""
+        known = self.findings.stability
+        stability = known[["coefficient", "lowest_effect", "highest_effect", "varies"]]
+        estimator.stability_ = stability.assign(invariant=known["selected"])
+        estimator.stability_.insert(0, "shape", np.where(self.expansion.curved_, "curve", "line"))
+        estimator.invariant_, estimator.advice_ = self.findings.selected, advise(self.findings)
+        estimator.pooling_, estimator.environments_ = self.model.pooling_, self.model.environments_
 
 
 def fit_expanded(
-    settings: CurveSettings, rows: Rows, *, groups: Sequence[Any] | None = None, progress: Progress | None = None
-) -> tuple[ExpandedFit, RowSums, RowSums]:
-    """Fit a linear model to the curves and products that a table needs; also the sums of its columns and of these.
+    settings: CurveSettings,
+    rows: Rows,
+    *,
+    classes: bool = False,
+    groups: Sequence[Any] | None = None,
+    progress: Progress | None = None,
+) -> ExpandedFit:
+    """Fit a linear model to the curves and products that a table needs.
 
     Args:
         settings: of the terms and of the search.
-        rows: of the table, summed once for its columns, and once more if it needs curves or products.
+        rows: of the table, summed once for its columns, and once more if it needs curves or products. Of two classes
+            all rows are needed, in memory.
+        classes: whether the response holds two classes.
         groups: one label for each column; columns of one label are selected and tested together. None: one by one.
         progress: called with (done, total).
     """
     screening, straight, expanded = stages(progress, STAGES)
-    columns = sums = rows.sums(partial(sum_rows, sampled=SAMPLED_ROWS))
+    columns = rows.sums(partial(sum_rows, classes=classes, sampled=SAMPLED_ROWS))
     x, y, labels = columns.sample.arrays
-    scale = standardized(columns.sums)
-    expansion = _expansion(settings).fit_errors(
-        np.asarray(x, float),
-        squared_errors(x, y, group_rows(labels, len(x)).rows()),
-        rows=round(float(columns.sums.counts.sum())),
-        scaling=Scaling(scale.location[:-1], scale.scale[:-1], scale.constant),
-    )
+    x, parts = np.asarray(x, float), group_rows(labels, len(x)).rows()
+    shared = {name: getattr(settings, name) for name in ("pooling", "search", "significance", "tolerance")}
+    model: HeteroRegressor | HeteroClassifier
+    if classes:  # effects are what curves and products are about
+        model = HeteroClassifier(**shared, invariance="effects", groups=groups, verbose=straight)
+        errors, scaling = logistic_errors(x, two_classes(y)[1], parts), standard_units(x)
+    else:
+        model = HeteroRegressor(**shared, level=settings.level, groups=groups, verbose=straight)
+        known = standardized(columns.sums)
+        scaling = Scaling(known.location[:-1], known.scale[:-1], known.constant)
+        errors = squared_errors(x, y, parts)
+    terms = {field.name: getattr(settings, field.name) for field in fields(TermSettings)}
+    expansion = EffectExpansion(**terms).fit_errors(x, errors, rows=columns.rows, scaling=scaling)
     screening(1, 1)
-    model = HeteroRegressor(**_shared(settings), level=settings.level, groups=groups, verbose=straight)
-    lines = _varied(model._fit_sums(columns._replace(names=None)))
+
+    def fit(expand: Callable[[np.ndarray], np.ndarray] | None = None) -> RowSums:
+        if isinstance(model, HeteroRegressor):
+            own = columns if expand is None else rows.sums(partial(sum_rows, expand=expand, sampled=0))
+            model._fit_sums(own._replace(names=None))
+            return own
+        whole = rows.together()
+        assert whole is not None
+        model._fit_rows(whole._replace(x=whole.x if expand is None else expand(whole.x), names=None))
+        return columns
+
+    sums = fit()
+    varied = model.stability_["varies"].to_numpy() & ~model.invariant_
     if expansion.has_terms:
         model.set_params(groups=_labelled(expansion.groups_, groups), verbose=expanded)
-        sums = rows.sums(partial(sum_rows, expand=expansion.transform, sampled=0))
-        model._fit_sums(sums)
-    return _described(expansion, model, columns.features, lines, scale.constant, groups), columns, sums
-
-
-def fit_expanded_classes(
-    settings: CurveSettings,
-    x: np.ndarray,
-    y: np.ndarray,
-    environments: Any,
-    names: Sequence[str],
-    *,
-    progress: Progress | None = None,
-) -> ExpandedFit:
-    """As `fit_expanded`, for two classes, of which all rows are needed.
-
-    Args:
-        settings: of the terms and of the search.
-        x: (rows, columns), checked.
-        y: (rows,), two labels.
-        environments: one label for each row; None: one environment.
-        names: of the columns.
-        progress: called with (done, total).
-    """
-    screening, straight, expanded = stages(progress, STAGES)
-    errors = logistic_errors(x, two_classes(y)[1], group_rows(environments, len(x)).rows())
-    expansion = _expansion(settings).fit_errors(x, errors)
-    screening(1, 1)
-    # effects are what curves and products are about
-    model = HeteroClassifier(**_shared(settings), invariance="effects", verbose=straight)
-    lines = _varied(model.fit(x, y, environments=environments))
-    if expansion.has_terms:
-        model.set_params(groups=expansion.groups_, verbose=expanded)
-        model.fit(expansion.transform(x), y, environments=environments)
-    return _described(expansion, model, names, lines, np.ptp(x, axis=0) == 0, None)
-
-
-def _expansion(settings: CurveSettings) -> EffectExpansion:
-    return EffectExpansion(**{field.name: getattr(settings, field.name) for field in fields(TermSettings)})
-
-
-def _shared(settings: CurveSettings) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in ("pooling", "search", "significance", "tolerance")}
-
-
-def _varied(model: HeteroRegressor | HeteroClassifier) -> np.ndarray:
-    """(columns,): whose effects vary in a fit of straight lines."""
-    return model.stability_["varies"].to_numpy() & ~model.invariant_
+        sums = fit(expansion.transform)
+    return _described(expansion, model, columns, sums, varied, scaling.constant, groups)
 
 
 def _labelled(numbers: Sequence[Any], groups: Sequence[Any] | None) -> list:
@@ -153,27 +131,29 @@ def _labelled(numbers: Sequence[Any], groups: Sequence[Any] | None) -> list:
 def _described(
     expansion: EffectExpansion,
     model: HeteroRegressor | HeteroClassifier,
-    names: Sequence[str],
+    columns: RowSums,
+    sums: RowSums,
     varied_as_lines: np.ndarray,
     constant: np.ndarray,
     groups: Sequence[Any] | None,
 ) -> ExpandedFit:
     """What a model of the expanded columns says about the columns."""
     model.set_params(verbose=0)
+    names = columns.features
     starts = [expansion.groups_.index(number) for number in range(len(names))]  # the first feature speaks for a column
     stability = model.stability_.iloc[starts].set_axis(pd.Index(names, name="feature"))
     invariant, findings = model.invariant_[starts], model.findings_
     # a curve has no single effect that could be low or high
     stability.loc[expansion.curved_, stability.columns.difference(["varies", "selected"])] = np.nan
     scaling = findings.table.scaling._replace(constant=constant)
-    table = findings.table._replace(names=names, scaling=scaling)
-    tables = findings.tables._replace(stability=stability)
-    findings = findings._replace(table=table, tables=tables, groups=groups or ())
-    curved = tuple(str(name) for name, bent in zip(names, expansion.curved_, strict=True) if bent)
-    stability = stability[["coefficient", "lowest_effect", "highest_effect", "varies"]].assign(invariant=invariant)
-    stability.insert(0, "shape", np.where(expansion.curved_, "curve", "line"))
-    about = [*_about_terms(expansion, names), *_about_straight_lines(varied_as_lines & invariant, names)]
-    return ExpandedFit(expansion, model, stability, [*about, *advise(findings)], summarized(findings, curved))
+    findings = findings._replace(
+        table=findings.table._replace(names=names, scaling=scaling),
+        tables=findings.tables._replace(stability=stability),
+        groups=groups or (),
+        curves=tuple(str(name) for name, curved in zip(names, expansion.curved_, strict=True) if curved),
+        first=(*_about_terms(expansion, names), *_about_straight_lines(varied_as_lines & invariant, names)),
+    )
+    return ExpandedFit(expansion, model, findings, columns, sums)
 
 
 def _about_terms(expansion: EffectExpansion, names: Sequence[str]) -> Iterator[str]:
@@ -198,7 +178,7 @@ def _about_straight_lines(bent: np.ndarray, names: Sequence[str]) -> Iterator[st
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class HeteroSplineRegressor(CurveSettings, RegressorMixin, BaseEstimator):
+class HeteroSplineRegressor(CurveSettings, SummarizedFit, RegressorMixin, BaseEstimator):
     """Regression with smooth effects and interactions that are the same in all environments.
 
         y = b + sum_j f_j(x_j) + sum_ij c_ij x_i x_j + error
@@ -274,27 +254,19 @@ class HeteroSplineRegressor(CurveSettings, RegressorMixin, BaseEstimator):
         check_settings(self)
         groups = None if self.groups is None else list(self.groups)
         with watched(self.verbose, "fitting") as progress:
-            found, columns, sums = fit_expanded(self, rows, groups=groups, progress=progress)
-        columns.introduce(self)
+            found = fit_expanded(self, rows, groups=groups, progress=progress)
+        found.columns.introduce(self)
+        found.describe(self)
         self.passes_ = rows.passes.count
-        self.expansion_, self.regressor_, self.stability_, self.advice_, self._summary = found
-        self.invariant_ = found.invariant
-        names, (x, _, labels) = columns.features, columns.sample.arrays
-        curves = effect_curves(
-            self.expansion_, sums.sums, (x, labels), self.regressor_.coef_, self.regressor_.invariant_
-        )
+        self.expansion_, self.regressor_, self.findings_ = expansion, model, _ = found[:3]
+        x, _, labels = found.columns.sample.arrays
+        curves = effect_curves(expansion, found.sums.sums, (x, labels), model.coef_, model.invariant_)
+        names = self.stability_.index
         self.curves_ = dict(zip(map(str, names), curves, strict=True))
-        self.pooling_, self.environments_ = found.model.pooling_, found.model.environments_
-        lines = np.flatnonzero(~self.expansion_.curved_).tolist()
-        positions = [self.expansion_.groups_.index(number) for number in lines]
-        own = pd.Index(names, name="feature")[lines]
-        self.effects_ = self.regressor_.effects_.iloc[:, positions].set_axis(own, axis="columns")
+        lines = np.flatnonzero(~expansion.curved_).tolist()
+        positions = [expansion.groups_.index(number) for number in lines]
+        self.effects_ = model.effects_.iloc[:, positions].set_axis(names[lines], axis="columns")
         return self
-
-    def summary(self) -> TableSummary:
-        """The fit as a printed table of the columns: `print(model.summary())`."""
-        check_is_fitted(self)
-        return self._summary
 
     def plot_effects(self, columns: Sequence[str] | None = None) -> "Figure":
         """The effect of each column, in each environment with a band of 95 %, and in the fit.
@@ -304,9 +276,9 @@ class HeteroSplineRegressor(CurveSettings, RegressorMixin, BaseEstimator):
         """
         from holdfast.plots.curves import draw_curves
 
-        check_is_fitted(self)
-        verdicts = {str(name): str(word) for name, word in self._summary.table["verdict"].items()}
-        return draw_curves(self.curves_, self.environments_, verdicts, columns, self._summary.response)
+        summary = self.summary()
+        verdicts = {str(name): str(word) for name, word in summary.table["verdict"].items()}
+        return draw_curves(self.curves_, self.environments_, verdicts, columns, summary.response)
 
     def predict(self, X: Any) -> np.ndarray:
         """(rows,), the predicted responses; of a Dask data frame, a column of Dask."""

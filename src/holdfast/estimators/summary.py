@@ -11,27 +11,33 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
+from holdfast.core.progress import counted
 from holdfast.estimators.advice import doubtful_sentences, listed
+from holdfast.estimators.description import TableFindings
 
 CONFIDENCE = 0.95
-# The table is at most this wide; longer names of features are cut.
-WIDTH = 120
+# The table is at most this wide; columns give way to so many characters of the names of features, longer ones are cut,
+# and so many are left of them in any case.
+WIDTH, NAME_WIDTH, FEWEST = 120, 24, 3
+# What a narrow table can do without, in this order.
+LEAST_NEEDED = (["[0.025", "0.975]"], ["effect"], ["std err"])
 # A coefficient is outside of the range of the effects if it is this many standard errors from its nearer end.
 CLEARLY_OUTSIDE = 2.0
 # Differences that are more probable than this are no differences.
 PLAUSIBLE = 0.05
 NAMED = 5  # features named in a note; more are counted
-# heading -> column, width
+# heading -> column
 COLUMNS = {
-    "coef": ("coefficient", 10),
-    "std err": ("standard_error", 10),
-    "[0.025": ("low", 10),
-    "0.975]": ("high", 10),
-    "effect": ("effect", 10),
-    "between": ("between", 10),
-    "I²": ("i_squared", 6),
-    "lowest": ("lowest_effect", 10),
-    "highest": ("highest_effect", 10),
+    "coef": "coefficient",
+    "std err": "standard_error",
+    "[0.025": "low",
+    "0.975]": "high",
+    "effect": "effect",
+    "between": "between",
+    "I²": "i_squared",
+    "lowest": "lowest_effect",
+    "highest": "highest_effect",
+    "verdict": "verdict",
 }
 
 VERDICTS = {
@@ -90,8 +96,8 @@ class TableSummary:
         >>> same = {"selected": one > 0, "varies": one < 0, "names": ["light"], "labels": ["north", "south"]}
         >>> stability = describe_effects(own, 2 * one, 0.1 * one, **same).stability
         >>> summary = TableSummary(stability, "regression", 100, 3, 0.8, 0.8, response="yield")
-        >>> print(str(summary).splitlines()[0])
-        Regression of yield
+        >>> print(summary.headline.split(".")[0])
+        Regression of yield: 100 rows, 3 environments
         >>> summary.table[["low", "high"]].round(2).loc["light"].tolist(), summary.table["verdict"].tolist()
         ([1.8, 2.2], ['same'])
         >>> summary.notes[1].split(";")[0]
@@ -112,6 +118,26 @@ class TableSummary:
     curves: tuple[str, ...] = ()
     second_class: Any = None
 
+    @classmethod
+    def of(cls, findings: TableFindings) -> "TableSummary":
+        """The summary of a fit."""
+        table = findings.table
+        return cls(
+            findings.stability,
+            table.task,
+            round(float(findings.counts.sum())),
+            len(table.labels),
+            findings.explained_by_fit,
+            findings.explained_by_all,
+            findings.pooling.weight,
+            table.level,
+            table.response,
+            table.compared != "effect",
+            findings.of_class,
+            findings.curves,
+            table.second_class,
+        )
+
     @property
     def table(self) -> pd.DataFrame:
         """The stability table with 95 % intervals of coefficients and verdicts, features of the same effect first."""
@@ -131,48 +157,47 @@ class TableSummary:
         """What to mind, in sentences."""
         if self.environments == 1:
             return ["There is only one environment: nothing is known about how effects differ elsewhere."]
-        return [self.legend, *self.remarks]
+        return [self.legend, *self._about_coefficients(), *self._outside(), *self._disagreements()]
 
     @property
-    def remarks(self) -> list[str]:
-        """What to mind besides what effects are; nothing of a single environment, which has nothing to compare."""
-        return [] if self.environments == 1 else [*self._about_coefficients(), *self._outside(), *self._disagreements()]
+    def headline(self) -> str:
+        """What was fitted to how much, and what that explains."""
+        selected = f"{self.stability['selected'].sum()} of {counted(len(self.stability), 'feature')}"
+        return (
+            f"{self.task.capitalize()} of {self.response}: {counted(self.rows, 'row')}, "
+            f"{counted(self.environments, 'environment')}. Same effect in all environments: {selected}. "
+            f"Explained: {self.explained:.1%}, by all features {self.explained_by_all:.1%}. "
+            f"Pooling weight: {self.pooling:.2f}."
+        )
+
+    def text(self, width: int = WIDTH) -> str:
+        """The summary in lines of at most this width: a narrow table leaves out the columns that are needed least."""
+        table = self.table
+        cells = pd.DataFrame({head: [cell_text(name, each) for each in table[name]] for head, name in COLUMNS.items()})
+        if self.of_class:  # of more than two, the one that the row is about
+            classes = dict(zip(self.stability.index, map(str, self.of_class), strict=True))
+            cells.insert(0, "class", [classes[name] for name in table.index])
+        names, cells.index = [str(name) for name in table.index], pd.Index([""] * len(table))
+        for spare in ([], *LEAST_NEEDED):
+            cells = cells.drop(columns=spare)
+            room = width - len(cells.to_string().partition("\n")[0])
+            if room >= min(max(map(len, names)), NAME_WIDTH):
+                break
+        body = cells.set_axis(shortened(names, max(room, FEWEST))).to_string().splitlines()
+        length = len(body[0])
+        rule, line = "=" * length, "-" * length
+        lines = [*textwrap.wrap(self.headline, length), rule, body[0], line, *body[1:], rule]
+        for number, note in enumerate(self.notes, 1):
+            lines += textwrap.wrap(f"[{number}] {note}", length, subsequent_indent="    ")
+        return "\n".join(lines)
 
     def __str__(self) -> str:
-        table = self.table
-        columns = dict(COLUMNS) | {"verdict": ("verdict", 2 + max(map(len, [*table["verdict"], "not needed"])))}
-        widths = sum(width for _, width in columns.values())
-        name_width = min(max([len(str(name)) for name in table.index] + [7]), WIDTH - widths)
-        rule = "=" * (name_width + widths)
-        lines = [f"{self.task.capitalize()} of {self.response}", rule, *self._header(len(rule)), "-" * len(rule)]
-        lines.append(" " * name_width + "".join(f"{head:>{width}}" for head, (_, width) in columns.items()))
-        lines.append("-" * len(rule))
-        short = shortened([str(name) for name in table.index], name_width)
-        for name, (_, row) in zip(short, table.iterrows(), strict=True):
-            cells = (cell_text(column, row[column]).rjust(width) for column, width in columns.values())
-            lines.append(name.ljust(name_width) + "".join(cells))
-        lines.append(rule)
-        for number, note in enumerate(self.notes, 1):
-            lines += textwrap.wrap(f"[{number}] {note}", len(rule), subsequent_indent="    ")
-        return "\n".join(lines)
+        return self.text()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
-
-    def _header(self, width: int) -> Iterator[str]:
-        selected, column = int(self.stability["selected"].sum()), width // 3 - 2
-        same = f"{selected} of {len(self.stability)} features"
-        for facts in (
-            {"Rows": f"{self.rows:,}", "Same effect": same, "Explained": f"{self.explained:.1%}"},
-            {
-                "Environments": f"{self.environments:,}",
-                "Pooling weight": f"{self.pooling:.2f}",
-                "by all features": f"{self.explained_by_all:.1%}",
-            },
-        ):
-            yield "   ".join(f"{name}:{value:>{column - len(name) - 1}}" for name, value in facts.items())
 
     @property
     def units(self) -> dict[str, str]:

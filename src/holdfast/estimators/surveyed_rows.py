@@ -10,6 +10,7 @@ import pandas as pd
 
 from holdfast.core.grouping import group_text
 from holdfast.core.progress import Progress
+from holdfast.estimators.contract import ArrayRows, array_rows
 from holdfast.estimators.rows import Collect, RowSums
 from holdfast.tables.encoding import EncodedRows, RowEncoding, class_labels
 from holdfast.tables.missing import CountedRows, about_dropped
@@ -33,9 +34,11 @@ class SurveyedRows:
 
     Attributes:
         used: how many rows are complete, once they were summed.
+        name: what they are called in messages.
     """
 
     used: CountedRows
+    name = "a table that Dask reads"
 
     def __init__(self, found: Survey, passes: Passes, classes: bool, progress: Sequence[Progress]):
         self.found, self.passes, self.classes = found, passes, classes
@@ -54,7 +57,13 @@ class SurveyedRows:
             sums = _renamed(sums, self._names)
         return sums.ordered()
 
-    def together(self, *, encoded: bool = True) -> EncodedRows:
+    def together(self) -> ArrayRows | None:
+        """All complete rows in one memory; None where the workers of Dask read them."""
+        if self.passes.client is not None or self.found.table.on_dask:
+            return None
+        return array_rows(None, *self.encoded(), classes=self.classes)
+
+    def encoded(self, *, encoded: bool = True) -> EncodedRows:
         """Features (or cells, not encoded), target and environments of all complete rows at once."""
         cells, values, parts = zip(*self._read(_listed, add, encoded=encoded), strict=True)
         response: pd.Series = pd.concat(values)

@@ -92,7 +92,7 @@ def legend_of_all(
     figure.legend(handles=handles, loc="outside lower left", ncols=columns, frameon=False, **title)
 
 
-def legend_below(axes: Axes, columns: int = 2) -> None:
+def legend_below(axes: Axes, columns: int = 2, **more: Any) -> None:
     """A legend under the panel, where it hides nothing.
 
     Example:
@@ -102,7 +102,7 @@ def legend_below(axes: Axes, columns: int = 2) -> None:
         >>> axes.get_legend().get_texts()[0].get_text()
         'spurious'
     """
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns, **more)
 
 
 def band(axes: Axes, values: xr.DataArray, along: str, label: str, **line) -> None:

@@ -20,7 +20,6 @@ VERDICTS = {
     "varies": (COLOURS["spurious"], "effect varies"),
     "same": (COLOURS["invariant"], "same effect everywhere"),
     "one environment only": ("#8fb8d6", "one environment only"),
-    "cannot be compared": ("#8fb8d6", "cannot be compared"),
     "not needed": (COLOURS["residual"], "not needed"),
 }
 # More rows would not be legible: those furthest from the mean are drawn, and the rest is counted.
@@ -31,8 +30,8 @@ TALL = 20  # environments
 # Inches, since the number of rows decides the size: a row, what is above and below the rows of a panel, a panel, a
 # letter of a label, the legend, and a column of it.
 ROW, ABOVE, PANEL, LETTER, BELOW, LEGEND_COLUMN = 0.22, 1.2, 3.2, 0.075, 0.5, 1.8
-# Letters of a label, of a title and of the label of an axis, above which the middle of a name is left out.
-LONGEST_LABEL, LONGEST_TITLE, LONGEST_AXIS = 30, 30, 40
+# Letters of a name, above which its middle is left out, and of a line below an axis.
+LONGEST_NAME, LINE = 30, 40
 # Steps of an axis: with more, long numbers would meet; and the share of it at either end without a number, which would
 # meet that of the next panel.
 STEPS, EDGE = 5, 0.07
@@ -66,64 +65,65 @@ def draw_forest(tables: Any, features: Sequence[str] | None = None, response: st
         >>> [label.get_text() for label in draw_forest(tables).axes[0].get_yticklabels()]
         ['north', 'south', 'mean']
     """
-    stability = tables.stability
-    words = _verdicts(stability)
-    more = 0
+    stability = tables.stability[tables.effects.notna().any()]
+    verdicts = _verdicts(stability)
+    drawn = list(features or [])
     if features is None:
-        ranked = sorted(stability.index, key=lambda name: list(VERDICTS).index(words[name]))
-        measured = [name for name in ranked if tables.effects[name].notna().any()]
-        features = measured[: MOST_TALL_PANELS if len(tables.effects) > TALL else MOST_PANELS]
-        more = len(measured) - len(features)
-    unknown = [str(name) for name in features if name not in stability.index]
-    if unknown or not features:
+        ranked = sorted(stability.index, key=lambda name: list(VERDICTS).index(verdicts[name]))
+        drawn = ranked[: MOST_TALL_PANELS if len(tables.effects) > TALL else MOST_PANELS]
+    unknown = [str(name) for name in drawn if name not in stability.index]
+    if unknown or not drawn:
         known = ", ".join(map(str, stability.index))
         raise ValueError(f"features must be among {known}, got {', '.join(unknown) or 'none'}")
-    forests = [_forest(tables, name) for name in features]
+    forests = [_forest(tables, name) for name in drawn]
     columns = 2 if len(forests) == 4 else min(PANELS_ABREAST, len(forests))  # four make a square
-    same_rows = len({tuple(forest.estimates.index) for forest in forests}) == 1
-    longest = max(len(str(label)) for forest in forests for label in forest.estimates.index)
-    labels = LETTER * min(longest, LONGEST_LABEL)
-    size = (PANEL + (not same_rows) * labels, ABOVE + ROW * (max(len(forest.estimates) for forest in forests) + 1.5))
+    same_rows = len({tuple(forest.rows.index) for forest in forests}) == 1
+    longest = max(len(str(label)) for forest in forests for label in forest.rows.index)
+    labels = LETTER * min(longest, LONGEST_NAME)
+    size = (PANEL + (not same_rows) * labels, ABOVE + ROW * (max(len(forest.rows) for forest in forests) + 1.5))
     figure, panels = panel_grid(len(forests), columns, size, (same_rows * labels, BELOW))
-    units = dict.fromkeys(features, response) if isinstance(response, str) else response
     for number, (axes, forest) in enumerate(zip(panels, forests, strict=True)):
-        _panel(axes, forest, VERDICTS[words[forest.name]][0], units[forest.name])
+        colour, _ = VERDICTS[verdicts[forest.name]]
+        _panel(axes, forest, colour, response if isinstance(response, str) else response[forest.name])
         if same_rows and number % columns:
             axes.tick_params(labelleft=False)
-    legend_of_all(figure, _handles(forests, words), max(1, int(figure.get_figwidth() / LEGEND_COLUMN)), more)
+    handles, more = _handles(forests, verdicts), len(stability) - len(drawn) if features is None else 0
+    legend_of_all(figure, handles, max(1, int(figure.get_figwidth() / LEGEND_COLUMN)), more)
     return figure
 
 
 class _Forest(NamedTuple):
-    """What is drawn of one feature; the environments in the order of the rows."""
+    """What is drawn of one feature.
+
+    Attributes:
+        name: of the feature.
+        rows: environments x (estimate, half_width of its interval, weight in the mean).
+        summary: its row of the stability.
+        mean_half_width: of the interval of the mean.
+        measured: how many environments measure it.
+    """
 
     name: str
-    estimates: pd.Series
-    half_widths: pd.Series
-    weights: pd.Series
+    rows: pd.DataFrame
     summary: pd.Series
     mean_half_width: float
     measured: int
 
 
 def _forest(tables: Any, name: str) -> _Forest:
-    measured = tables.effects[name].notna()
-    b, error, degrees = (part.loc[measured, name] for part in (tables.effects, tables.errors, tables.degrees))
-    summary = tables.stability.loc[name]
-    spread = np.sqrt(error**2 + summary["between"] ** 2)
-    drawn = ((b - summary["effect"]) / spread).abs().sort_values(ascending=False).index[:MOST_ENVIRONMENTS]
-    rows = [label for label in b.index if label in set(drawn)]
-    if len(b) > MOST_ENVIRONMENTS:
-        rows = list(b[rows].sort_values().index)
-    half = pd.Series(t.ppf(UPPER, degrees) * error, b.index)
-    quantile = t.ppf(UPPER, len(b) - 1) if len(b) > 1 else t.ppf(UPPER, degrees.iloc[0])
-    weights = (1 / spread**2) / (1 / spread**2).max()
-    mean_half = float(quantile * summary["effect_error"])
-    return _Forest(name, b[rows], half[rows], weights[rows], summary, mean_half, len(b))
+    parts = {"estimate": tables.effects[name], "error": tables.errors[name], "degrees": tables.degrees[name]}
+    rows, summary = pd.DataFrame(parts).dropna(subset="estimate"), tables.stability.loc[name]
+    spread = np.hypot(rows["error"], summary["between"])
+    rows["weight"] = (spread.min() / spread) ** 2
+    rows["half_width"] = t.ppf(UPPER, rows["degrees"]) * rows["error"]
+    mean_half = t.ppf(UPPER, len(rows) - 1 if len(rows) > 1 else rows["degrees"].iloc[0]) * summary["effect_error"]
+    furthest = ((rows["estimate"] - summary["effect"]) / spread).abs().nlargest(MOST_ENVIRONMENTS).index
+    shown = rows if len(rows) <= MOST_ENVIRONMENTS else rows.loc[furthest].sort_values("estimate")
+    return _Forest(name, shown, summary, float(mean_half), len(rows))
 
 
 def _panel(axes: Axes, forest: _Forest, colour: str, response: str) -> None:
-    b, half, summary = forest.estimates, forest.half_widths, forest.summary
+    b, half, summary = forest.rows["estimate"], forest.rows["half_width"], forest.summary
     rows = np.arange(len(b))
     low, high = _limits(forest)
     mean, between = summary["effect"], summary["between"]
@@ -138,42 +138,35 @@ def _panel(axes: Axes, forest: _Forest, colour: str, response: str) -> None:
     for edge, marker, beyond in ((low, "<", b - half < low), (high, ">", b + half > high)):
         if beyond.any():  # nothing is drawn at (0, 0), which the layout would leave room for
             axes.plot(np.full(beyond.sum(), edge), rows[beyond], marker, color="0.35", markersize=3.5, clip_on=False)
-    sizes = SMALLEST_MARK + (LARGEST_MARK - SMALLEST_MARK) * np.sqrt(forest.weights)
+    sizes = SMALLEST_MARK + (LARGEST_MARK - SMALLEST_MARK) * np.sqrt(forest.rows["weight"])
     inside = (b >= low) & (b <= high)
     axes.scatter(b[inside], rows[inside], s=sizes[inside] ** 2, marker="s", color=colour, linewidths=0, zorder=3)
     ends = np.clip([mean - forest.mean_half_width, mean + forest.mean_half_width], low, high)
     bottom = len(b) + 0.1
     axes.fill([ends[0], mean, ends[1], mean], [bottom, bottom - 0.34, bottom, bottom + 0.34], color=colour, zorder=4)
     axes.axhline(len(b) - 0.5, color="0.85", linewidth=0.8)
-    axes.set_yticks([*rows, bottom], [*(_shortened(str(label), LONGEST_LABEL) for label in b.index), "mean"])
+    axes.set_yticks([*rows, bottom], [*map(_shortened, b.index), "mean"])
     axes.tick_params(axis="y", length=0)
     axes.set(xlim=(low, high), ylim=(len(b) + 0.8, -0.7))
     axes.set_xticks(*_ticks(low, high))
-    axes.set_xlabel(_axis_label(response, forest.name))
+    label = f"{_shortened(response, LINE)}\nper unit of {_shortened(forest.name)}"
+    axes.set_xlabel(label.replace("\n", " ") if len(label) <= LINE else label)
     share = f"{len(b)} of {forest.measured} environments, furthest from the mean\n"
     facts = f"{mean:.3g} ± {forest.mean_half_width:.2g},  τ = {between:.2g},  I² = {summary['i_squared']:.0%}"
     above = (share if len(b) < forest.measured else "") + facts
     axes.annotate(
         above, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", fontsize=8.5, color="0.3"
     )
-    name = _shortened(forest.name, LONGEST_TITLE)
-    axes.set_title(name, loc="left", fontsize=10.5, fontweight="bold", pad=18 + 12 * above.count("\n"))
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+    axes.set_title(
+        _shortened(forest.name), loc="left", fontsize=10.5, fontweight="bold", pad=18 + 12 * above.count("\n")
+    )
+    axes.spines["left"].set_visible(False)
 
 
-def _axis_label(response: str, name: str) -> str:
-    """In one line if the response fits next to the name, however short this becomes; otherwise in two."""
-    between = " per unit of "
-    if len(response) <= max(LONGEST_AXIS // 2, LONGEST_AXIS - len(between + name)):
-        return response + between + _shortened(name, LONGEST_AXIS - len(response + between))
-    return f"{_shortened(response, LONGEST_AXIS)}\n{between.strip()} {_shortened(name, LONGEST_TITLE)}"
-
-
-def _shortened(name: str, width: int) -> str:
+def _shortened(name: Any, width: int = LONGEST_NAME) -> str:
     """A name of at most this many letters, its middle left out."""
-    front = (width - 1) // 2
-    return name if len(name) <= width else f"{name[:front]}…{name[len(name) - (width - 1 - front) :]}"
+    text, front = str(name), (width - 1) // 2
+    return text if len(text) <= width else f"{text[:front]}…{text[len(text) - (width - 1 - front) :]}"
 
 
 def _ticks(low: float, high: float) -> tuple[list[float], list[str]]:
@@ -188,7 +181,7 @@ def _ticks(low: float, high: float) -> tuple[list[float], list[str]]:
 
 def _limits(forest: _Forest) -> tuple[float, float]:
     """The ends of the axis: the mean, the coefficient, and all intervals but those much wider than the others."""
-    b, half, summary = forest.estimates, forest.half_widths, forest.summary
+    b, half, summary = forest.rows["estimate"], forest.rows["half_width"], forest.summary
     usual = WIDE * half.median()
     mean_half = min(forest.mean_half_width, usual)
     mean = summary["effect"] + mean_half * np.array([-1, 1])
@@ -200,27 +193,24 @@ def _limits(forest: _Forest) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _verdicts(stability: pd.DataFrame) -> dict[str, str]:
-    selected, varies = stability["selected"], stability["varies"]
-    once = selected & stability["between"].isna() & stability["effect"].notna()
-    never = stability["effect"].isna() & ~varies
-    cases = [once, never, selected, varies]
-    words = np.select(cases, ["one environment only", "cannot be compared", "same", "varies"], "not needed")
+def _verdicts(stability: pd.DataFrame) -> dict[Any, str]:
+    selected = stability["selected"]
+    cases = [selected & stability["between"].isna(), selected, stability["varies"]]
+    words = np.select(cases, ["one environment only", "same", "varies"], "not needed")
     return dict(zip(stability.index, words.tolist(), strict=True))
 
 
-def _handles(forests: list[_Forest], words: dict[str, str]) -> list[Line2D]:
+def _handles(forests: list[_Forest], verdicts: dict[Any, str]) -> list[Line2D]:
     """The entries of the legend that something in the figure needs."""
-    used = {words[forest.name] for forest in forests}
-    handles = [
-        Line2D([], [], marker="s", linestyle="", color=colour, label=title)
-        for word, (colour, title) in VERDICTS.items()
-        if word in used
-    ]
-    handles.append(Line2D([], [], color="0.35", label="95 % interval"))
-    handles.append(Line2D([], [], marker="D", linestyle="", color="0.4", label="mean, 95 % interval"))
+
+    def entry(label: str, colour: str, marker: str = "", **line: Any) -> Line2D:
+        return Line2D([], [], color=colour, marker=marker, linestyle="" if marker else "-", label=label, **line)
+
+    used = {verdicts[forest.name] for forest in forests}
+    handles = [entry(title, colour, "s") for word, (colour, title) in VERDICTS.items() if word in used]
+    handles += [entry("95 % interval", "0.35"), entry("mean, 95 % interval", "0.4", "D")]
     if any(forest.summary["between"] > 0 for forest in forests):
-        handles.append(Line2D([], [], color="0.4", alpha=0.15, linewidth=8, label="± τ around the mean"))
+        handles.append(entry("± τ around the mean", "0.4", alpha=0.15, linewidth=8))
     if any(forest.summary["coefficient"] != 0 for forest in forests):
-        handles.append(Line2D([], [], marker="^", linestyle="", color="0.15", label="coefficient of the fit"))
+        handles.append(entry("coefficient of the fit", "0.15", "^"))
     return handles

@@ -1,12 +1,15 @@
 """Maps over two settings: a signal in colours, or named regions."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm
 from matplotlib.patches import Patch
+
+from holdfast.plots.bands import legend_below
 
 # Smaller shares have the colour of this one: the scale is logarithmic.
 LEAST = 1e-6
@@ -36,21 +39,13 @@ def draw_plane(
         ('step size', ['both signals', 'invariant only'])
     """
     y, x = (values[name].values.astype(float) for name in values.dims)
+    mesh = partial(axes.pcolormesh, x, y, shading="nearest", rasterized=True)
     if names is None:
-        clipped = np.clip(values.values, LEAST, 1.0)
-        image = axes.pcolormesh(
-            x, y, clipped, norm=LogNorm(LEAST, 1.0), cmap="viridis", shading="nearest", rasterized=True
-        )
+        image = mesh(np.clip(values.values, LEAST, 1.0), norm=LogNorm(LEAST, 1.0), cmap="viridis")
         axes.figure.colorbar(image, ax=axes, pad=0.02).set_label("white: all runs diverged")
     else:
         norm = BoundaryNorm(np.arange(len(colours) + 1) - 0.5, len(colours))
-        axes.pcolormesh(
-            x, y, values.values, norm=norm, cmap=ListedColormap(colours), shading="nearest", rasterized=True
-        )
-        keys = [Patch(color=colours[code], label=name) for code, name in names.items()]
-        axes.legend(handles=keys, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
-    axes.set(xlabel=_words(values.dims[1]), ylabel=_words(values.dims[0]), title=title)
-
-
-def _words(name: object) -> str:
-    return str(name).replace("_", " ")
+        mesh(values.values, norm=norm, cmap=ListedColormap(colours))
+        legend_below(axes, handles=[Patch(color=colours[code], label=name) for code, name in names.items()])
+    x_label, y_label = (str(name).replace("_", " ") for name in reversed(values.dims))
+    axes.set(xlabel=x_label, ylabel=y_label, title=title)

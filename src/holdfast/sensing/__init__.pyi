@@ -6,8 +6,8 @@ from . import oracles as oracles
 from .builder import Parts as Parts
 from .problem import MatrixSensing as MatrixSensing
 from .problem import matrix_sensing as matrix_sensing
-from .quadratic_network import quadratic_network as quadratic_network
-from .quadratic_network import random_neurons as random_neurons
+from .problem import quadratic_network as quadratic_network
+from .problem import random_neurons as random_neurons
 from .settings import Settings as Settings
 from .signals import signals as signals
 from .simulation import execute as execute

@@ -5,14 +5,14 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.factored import AlgorithmMaker, Factors, Gradient, random_start, sampled
+from holdfast.algorithms.factored import AlgorithmMaker, Factors, random_start, sampled
 from holdfast.core import order
 from holdfast.core.algorithm import Algorithm, State
 from holdfast.core.run import Run
@@ -29,6 +29,8 @@ from holdfast.sensing.problem import MatrixSensing, matrix_sensing
 from holdfast.sensing.settings import SWEPT, Settings
 from holdfast.sensing.signals import MEANINGS, signals
 
+# The numbers that a law makes environments of.
+OF_A_LAW = ("bias", "heterogeneity", "off_diagonal")
 # Settings that mean nothing once a part is given: it decides on them itself.
 REPLACED = {
     "batching": ("samples_per_environment", "order"),
@@ -85,6 +87,9 @@ class Parts:
             require(named is None, contract, f"{self.ensemble!r} and {named!r}")
         panel = settings.panel if self.environments is not None else None
         require(panel is None, "panel must be left out when environments are given, see environments.PanelLaw", panel)
+        for name in OF_A_LAW if self.environments is not None and not callable(self.environments) else ():
+            one = name not in settings.axes
+            require(one, f"{name} must be one number when environments are given", getattr(settings, name))
         usable = self.algorithm is not None or not self.sweep
         require(usable, "sweep must be left out unless algorithm is given", ", ".join(self.sweep))
         for name, values in self.sweep.items():
@@ -120,8 +125,7 @@ class SensingBuilder:
 
     Attributes:
         structure: the settings, without the numbers that do not shape the program.
-        noisy: whether labels have noise.
-        sized: whether the batch size shapes the program; otherwise it is a parameter of each run.
+        batch_size: m, if it shapes the program; None: it is a parameter of each run.
         law: of the environments; None if these are given.
         visits: to the environments in one cycle, by their numbers; empty if they come in no order, or in that of a
             fixed data set.
@@ -129,97 +133,70 @@ class SensingBuilder:
         oracle: makes the oracle; None: the one that the settings name.
         ensemble: of the measurements.
         algorithm: makes the algorithm.
-        swept: keyword arguments of the algorithm that are parameters of each run.
-        random: whether U has a width of its own and starts at random.
         fuse: whether a CPU makes each step by one function in machine code if it can; see `holdfast.sensing.kernel`.
     """
 
     structure: Settings
-    noisy: bool
-    sized: bool
-    law: Law | None
+    batch_size: int | None
+    law: "_LawOf | None"
     visits: tuple[int, ...]
     batching: BatchingMaker
     oracle: OracleMaker | None
     ensemble: Ensemble
     algorithm: AlgorithmMaker
-    swept: tuple[str, ...]
-    random: bool
     fuse: bool
 
     @classmethod
     def of(cls, settings: Settings, parts: Parts | None = None) -> "SensingBuilder":
         """The builder of some settings, with the parts that are given instead of those they name."""
         parts = parts or Parts()
-        source = parts.environments or _named_law(settings)
-        finite = _is_finite(source, settings)
+        source: Any = parts.environments or _named_law(settings)
+        law = _LawOf(source, settings.spurious_rank, not settings.independent) if callable(source) else None
+        finite = _is_finite(_shape_of_environments(law) if law else source, settings.spurious_rank)
         each_sample_drawn = parts.batching is None and settings.batching == "pooled" and not finite
         if parts.batching is None and settings.oracle != "population":
             _check_batching(settings, finite)
         sized = settings.oracle == "data" or (settings.oracle == "law" and each_sample_drawn)
         unshaping = ("seeds", "seed", "problem_seed", "steps", "every", *SWEPT)
-        plain = {name: getattr(Settings, name) for name in unshaping if not (sized and name == "batch_size")}
         return cls(
-            replace(settings, **plain),
-            any(settings.values("noise_variance")),
-            sized,
-            source if callable(source) else None,
-            _cycle(source, settings, finite),
+            replace(settings, **{name: getattr(Settings, name) for name in unshaping}),
+            int(settings.values("batch_size")[0]) if sized else None,
+            law,
+            _cycle(law or source, settings, finite),
             parts.batching or BATCHINGS[settings.batching].load(),
             parts.oracle,
             parts.ensemble or named_ensemble(settings.ensemble),
             parts.algorithm or PARAMETERISATIONS[settings.parameterisation].load(),
-            tuple(parts.sweep),
-            settings.width is not None,
             _has_kernel(settings, parts),
         )
 
-    @property
-    def batch_size(self) -> int:
-        """m, if it shapes the program: then it is one number."""
-        return int(self.structure.values("batch_size")[0])
-
     def problem(self, shared: Shared, parameters: Parameters) -> MatrixSensing:
         """The problem of one run."""
-        numbers = (parameters["bias"], parameters["heterogeneity"], parameters["off_diagonal"])
-        environments: Any = shared.environments if self.law is None else _law_of(self.law, self.structure)(*numbers)
+        made: Any = self.law(*(parameters[name] for name in OF_A_LAW)) if self.law else shared.environments
         return matrix_sensing(
             shared.frame,
             self.structure.invariant_rank,
-            environments,
+            made,
             overlap=parameters["overlap"],
             condition_number=parameters["condition_number"],
         )
 
     def __call__(self, shared: Shared, parameters: Parameters) -> Run:
-        """The algorithm of one run, and the signals recorded of it."""
+        """The algorithm of one run, and the signals recorded of it.
+
+        Args:
+            shared: what all runs see.
+            parameters: the numbers of the settings that may be swept, arguments of the algorithm, and the seed. Without
+                a width U starts at alpha I; without a noise variance no random numbers are spent on noise.
+        """
         problem = self.problem(shared, parameters)
-        own = {name: parameters[name] for name in self.swept}
-        if self.random:
-            dimension, dtype = self.structure.dimension, self.structure.dtype
-            own["start"] = random_start(parameters["seed"], dimension, parameters["width"], dtype)
-
-        def make(visited: order.Order | None) -> Algorithm:
-            step_size = parameters["step_size"]
-            algorithm = self.algorithm(
-                self._gradient(shared, problem, parameters, visited),
-                self.structure.dimension,
-                step_size,
-                parameters["init_scale"],
-                dtype=self.structure.dtype,
-                **own,
-            )
-            if not self.fuse:
-                return algorithm
-            batches = self._batching(problem, parameters, visited)
-            return fused(algorithm, batches, problem, step_size, self._noise(parameters))
-
+        make = partial(self._algorithm, shared, problem, parameters)
         visits = self.visits if shared.data is None else batching.row_cycle(shared.data)
         if self.structure.order == "reshuffled" and len(visits) > SHUFFLED_IN_EVERY_STEP:
             algorithm = order.reshuffling(make, visits, parameters["seed"])
         else:
             algorithm = make(self._order(visits, parameters))
-        return Run(algorithm, lambda state: signals(problem, state))
+        return Run(algorithm, partial(signals, problem))
 
     def check(self, shared: Shared, parameters: Parameters) -> None:
         """Raise a ValueError if a part does not return what its contract says. One step is traced, nothing computed."""
@@ -246,16 +223,27 @@ class SensingBuilder:
         before, after = (_shapes(each) for each in (state, algorithm.step(key, state, step)))
         require(before == after, f"algorithm must have a step that returns a state as init does, {before}", after)
 
-    def _gradient(
+    def _algorithm(
         self, shared: Shared, problem: MatrixSensing, parameters: Parameters, visited: order.Order | None
-    ) -> Gradient:
-        if shared.data is not None:
-            return sampled(self.rows(shared.data, visited), fixed(shared.data, self.ensemble))
-        return sampled(self._batching(problem, parameters, visited), self._oracle(problem, parameters))
+    ) -> Algorithm:
+        batches: Any
+        oracle: Any
+        if shared.data is None:
+            batches, oracle = self._batching(problem, parameters, visited), self._oracle(problem, parameters)
+        else:
+            batches, oracle = self.rows(shared.data, visited), fixed(shared.data, self.ensemble)
+        dimension, dtype, step_size = self.structure.dimension, self.structure.dtype, parameters["step_size"]
+        own = {name: value for name, value in parameters.items() if name not in RESERVED}
+        if "width" in parameters:
+            own["start"] = random_start(parameters["seed"], dimension, parameters["width"], dtype)
+        gradient = sampled(batches, oracle)
+        algorithm = self.algorithm(gradient, dimension, step_size, parameters["init_scale"], dtype=dtype, **own)
+        if not self.fuse:
+            return algorithm
+        return fused(algorithm, batches, problem, step_size, parameters.get("noise_variance"))
 
     def _batching(self, problem: MatrixSensing, parameters: Parameters, visited: order.Order | None) -> Batching:
-        infinite = self.structure.oracle == "population"
-        size = None if infinite else self.batch_size if self.sized else parameters["batch_size"]
+        size = None if self.structure.oracle == "population" else self.batch_size or parameters["batch_size"]
         maker: Any = self.batching  # those of users know no order
         return maker(problem.environments, size, **({} if visited is None else {"order": visited}))
 
@@ -265,16 +253,13 @@ class SensingBuilder:
     def _oracle(self, problem: MatrixSensing, parameters: Parameters) -> Oracle:
         if self.oracle is not None:
             return self.oracle(problem)
-        noise = self._noise(parameters)
+        noise = parameters.get("noise_variance")
         options = {"population": (), "law": (self.ensemble, noise), "data": (self.ensemble, self.batch_size, noise)}
         return ORACLES[self.structure.oracle].load()(problem, *options[self.structure.oracle])
 
-    def _noise(self, parameters: Parameters) -> ArrayLike | None:
-        return parameters["noise_variance"] if self.noisy else None
-
     def rows(self, data: FixedDataSet, visited: order.Order | None = None) -> RowBatching:
         """How batches are drawn from a fixed data set."""
-        size, replacement = self.batch_size, self.structure.replacement
+        size, replacement = cast(int, self.batch_size), self.structure.replacement
         if self.structure.batching == "full":
             return batching.full_rows(data)
         if self.structure.batching == "pooled":
@@ -305,10 +290,6 @@ class _LawOf:
         return self.law(bias, heterogeneity, rank=self.rank, off_diagonal=off_diagonal, shared=self.shared)
 
 
-def _law_of(law: Law, settings: Settings) -> _LawOf:
-    return _LawOf(law, settings.spurious_rank, not settings.independent)
-
-
 @lru_cache(maxsize=256)
 def _shape_of_environments(law: _LawOf) -> Any:
     """What a law makes, without its numbers; found once for each law, not in each of many small simulations."""
@@ -318,16 +299,11 @@ def _shape_of_environments(law: _LawOf) -> Any:
         raise ValueError(f"environments must be a law that jax can trace, got {law.law!r}: {error}") from error
 
 
-def _is_finite(source: Environments | Law, settings: Settings) -> bool:
-    """Whether environments, or those that a law makes, are finitely many; raises an error if their rank is wrong."""
-    made: Any = _shape_of_environments(_law_of(source, settings)) if callable(source) else source
+def _is_finite(made: Any, rank: int) -> bool:
+    """Whether environments are finitely many; raises an error unless they are environments of this rank."""
     fit = isinstance(made, FiniteEnvironments | ContinuousEnvironments)
     require(fit, "environments must be environments or a law that makes them", repr(made))
-    for name in ("bias", "heterogeneity", "off_diagonal"):
-        one = made is not source or name not in settings.axes
-        require(one, f"{name} must be one number when environments are given", getattr(settings, name))
-    given = settings.spurious_rank
-    require(made.rank == given, f"spurious_rank must be {made.rank}, the rank of the environments", given)
+    require(made.rank == rank, f"spurious_rank must be {made.rank}, the rank of the environments", rank)
     return isinstance(made, FiniteEnvironments)
 
 
@@ -336,17 +312,15 @@ def _named_law(settings: Settings) -> Law:
     return law if settings.panel is None else PanelLaw(law, settings.panel, settings.problem_seed)
 
 
-def _cycle(source: Environments | Law, settings: Settings, finite: bool) -> tuple[int, ...]:
-    """The visits of one cycle, the same for all values that the settings sweep."""
+def _cycle(source: Any, settings: Settings, finite: bool) -> tuple[int, ...]:
+    """The visits of one cycle of environments, or of those that a law makes of all values that the settings sweep."""
     if settings.order == "independent":
         return ()
     require(finite, batching.NO_ORDER_OF_A_CONTINUUM, repr(settings.order))
     if settings.samples_per_environment is not None:  # visited in proportion to the rows, see `row_cycle`
         return ()
-    swept = (settings.values(name) for name in ("bias", "heterogeneity", "off_diagonal"))
-    made: Any = (
-        itertools.starmap(_law_of(source, settings), itertools.product(*swept)) if callable(source) else [source]
-    )
+    swept = itertools.product(*map(settings.values, OF_A_LAW))
+    made = itertools.starmap(source, swept) if callable(source) else [source]
     cycles = {order.cycle(np.asarray(each.probabilities)) for each in made}
     if len(cycles) > 1:
         raise ValueError("environments must have the same probabilities for all swept values to be visited in an order")

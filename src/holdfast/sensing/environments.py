@@ -1,7 +1,7 @@
 """Environments: the law of the symmetric strength matrix S(e) of the spurious signal A(e) = V S(e) V^T."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -31,7 +31,7 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["strengths", "probabilities"], meta_fields=[])
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class FiniteEnvironments:
     """Finitely many environments: S(e) is `strengths[e]` with probability `probabilities[e]`.
@@ -67,7 +67,7 @@ class FiniteEnvironments:
         return jnp.asarray(self.strengths)[index]
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["location", "scale"], meta_fields=["deviation", "shared"])
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ContinuousEnvironments:
     """A continuum of environments: S(e) = location + scale * N, entry by entry, N symmetric.
@@ -86,8 +86,8 @@ class ContinuousEnvironments:
 
     location: jax.Array | np.ndarray
     scale: jax.Array | np.ndarray
-    deviation: Deviation
-    shared: bool
+    deviation: Deviation = field(metadata={"static": True})
+    shared: bool = field(metadata={"static": True})
 
     @property
     def rank(self) -> int:

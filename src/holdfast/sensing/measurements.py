@@ -1,7 +1,6 @@
 """Explicit measurements: a fixed data set, packed once so that a step can stream it in blocks."""
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
@@ -23,11 +22,7 @@ BLOCK_BYTES = 3 * 2**20
 ROW_MULTIPLE = 64
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["measurements", "responses", "environment"],
-    meta_fields=["counts", "dimension"],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class FixedDataSet:
     """Measurements X_i as packed coordinates, responses y_i and environment numbers e_i, sorted by environment.
@@ -48,8 +43,8 @@ class FixedDataSet:
     measurements: jax.Array
     responses: jax.Array
     environment: jax.Array
-    counts: tuple[int, ...]
-    dimension: int
+    counts: tuple[int, ...] = field(metadata={"static": True})
+    dimension: int = field(metadata={"static": True})
 
     @property
     def count(self) -> int:

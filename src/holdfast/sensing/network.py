@@ -15,8 +15,7 @@ from holdfast.core.validation import NOT_NEGATIVE, NUMBER, POSITIVE, Count, Coun
 from holdfast.sensing.environments import two_point
 from holdfast.sensing.names import BATCHINGS, BatchingName
 from holdfast.sensing.oracles.quadratic import rank_one
-from holdfast.sensing.problem import MatrixSensing
-from holdfast.sensing.quadratic_network import quadratic_network
+from holdfast.sensing.problem import MatrixSensing, quadratic_network
 from holdfast.sensing.signals import signals
 
 TRACES = {
@@ -28,7 +27,7 @@ TRACES = {
 """Choices of tau in the shrinkage of Algorithm 4, functions of the gradient and the fitted matrix."""
 NEURONS = {
     "orthonormal": Named("holdfast.core.linear_algebra:orthonormal_frame", "orthonormal vectors"),
-    "random": Named("holdfast.sensing.quadratic_network:random_neurons", "N(0, I / d) vectors, as in Theorem 7"),
+    "random": Named("holdfast.sensing.problem:random_neurons", "N(0, I / d) vectors, as in Theorem 7"),
 }
 """The neurons of the network that is learned, functions of (dimension, count, seed)."""
 TraceName = Annotated[str, Choice("The trace that the shrinkage removes", TRACES)]

@@ -153,13 +153,10 @@ def _check_combinations(settings: Settings) -> None:
     unmixed = settings.order == "independent" or settings.batching == "hetero"
     contract = f"order must be independent for {settings.batching} batches, which mix the environments"
     require(unmixed, contract, repr(settings.order))
-    if settings.replacement and settings.samples_per_environment is None:
-        raise ValueError("replacement needs a fixed data set: give samples_per_environment, or leave it out")
-    if settings.samples_per_environment is not None:
-        _check_fixed(settings)
-
-
-def _check_fixed(settings: Settings) -> None:
+    if settings.samples_per_environment is None:
+        if settings.replacement:
+            raise ValueError("replacement needs a fixed data set: give samples_per_environment, or leave it out")
+        return
     contract = "samples_per_environment needs the data oracle, which sees measurements"
     require(settings.oracle == "data", contract, f"oracle {settings.oracle!r}")
     for name in MEASURED:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 SLAB_ON_CPU, SLAB_ON_ACCELERATOR, SLAB_OF_MEASUREMENTS = (8, 32), (1, 16384), 1
 ENTRIES_ON_CPU, ENTRIES_ON_ACCELERATOR = 12 * 100**2, 2**28  # in all matrices of a slab
 _frame = lru_cache(maxsize=8)(orthonormal_frame)  # all cells of a sweep have the same one
+# Settings that are no parameter of a run where they are None or zero.
+LEFT_OUT = ("width", "noise_variance")
 # Numbers in a record next to the singular values, matrices that a step of one run holds, and the most bytes of either.
 RECORDED, MATRICES_OF_A_RUN, LARGEST_MEMORY = len(MEANINGS) - 1, 6, 2**36
 
@@ -110,11 +112,11 @@ def execute(
     _check_memory(settings, len(cells))
     build = SensingBuilder.of(settings, parts)
     seeds = np.arange(settings.seed, settings.seed + settings.seeds)
-    constant = {name: getattr(settings, name) for name in SWEPT if getattr(settings, name) is not None}
-    swept = dict(zip(axes, np.array(cells).T, strict=True))
+    numbers = {name: getattr(settings, name) for name in SWEPT} | dict(zip(axes, np.array(cells).T, strict=True))
     parameters = {
         name: np.broadcast_to(value, len(cells)).astype(settings.dtype).repeat(len(seeds))
-        for name, value in {**constant, **swept}.items()
+        for name, value in numbers.items()
+        if name not in LEFT_OUT or any(settings.values(name))
     }
     parameters["seed"] = np.tile(seeds, len(cells)).astype(np.uint32)
     with jax.enable_x64(settings.dtype == "float64"):
@@ -128,7 +130,7 @@ def execute(
                 build.problem(shared, first),
                 build.ensemble,
                 settings.samples_per_environment,
-                noise_variance=first["noise_variance"],
+                noise_variance=first.get("noise_variance", 0.0),
                 seed=settings.problem_seed,
             )
             build.rows(data)  # raises an error for a batch larger than the data set

@@ -73,17 +73,15 @@ class SweepCells:
     @property
     def attributes(self) -> dict[str, Any]:
         """What the result says about itself: what was computed, and by what."""
-        sweep, about = self.sweep, dict(self.about)
-        versions = about.pop("versions", {})
+        sweep = self.sweep
         found = {
             "program": program_of(sweep.program).target,
             "settings": dict(sweep.settings),
             "seed": sweep.seed,
             "record": sweep.record,
-            **about,
+            "scales": dict(sweep.scales),
         }
-        number = {"seeds": sweep.seeds} if merges_seeds(sweep.record) else {}
-        return {**found, **number, "versions": versions, "scales": dict(sweep.scales)}
+        return found | ({"seeds": sweep.seeds} if merges_seeds(sweep.record) else {}) | dict(self.about)
 
     def __len__(self) -> int:
         return self.sweep.points * len(self.blocks)

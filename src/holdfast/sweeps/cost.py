@@ -14,7 +14,7 @@ from holdfast.core.validation import require
 from holdfast.core.worker import working
 from holdfast.sweeps.cells import SweepCells, runs_of_a_cell
 from holdfast.sweeps.programs import program_of
-from holdfast.sweeps.recording import checked, reduced, values_of_a_record
+from holdfast.sweeps.recording import QUANTILES, checked, merges_seeds, reduced
 from holdfast.sweeps.specification import Sweep
 from holdfast.sweeps.store.store import Store
 
@@ -125,15 +125,12 @@ def estimate_sweep(
     found = SweepEstimate(sweep.points, sweep.runs, len(cells), missing, cells.runs, size)
     if not (probe and missing and program.timing):
         return found
-    some = random.Random(0).sample(range(missing) if labels is None else labels, min(missing, MOST_TIMED))
-    blocks, sizes = len(cells.blocks), [axis.size for axis in sweep.axes]
-    points = [
-        sweep.point(np.unravel_index(each // blocks, sizes) if sizes else ())
-        if labels is None
-        else {**sweep.settings, **each.point}
-        for each in some
-    ]
-    return _timed(found, sweep, points)
+    several = range(sweep.points) if labels is None else labels
+    some = random.Random(0).sample(several, min(len(several), MOST_TIMED))
+    if labels is None:  # points are made where they are needed
+        sizes = [axis.size for axis in sweep.axes]
+        return _timed(found, sweep, [sweep.point(np.unravel_index(each, sizes)) for each in some])
+    return _timed(found, sweep, [{**sweep.settings, **each.point} for each in some])
 
 
 def _timed(found: SweepEstimate, sweep: Sweep, points: Collection[Mapping[str, Any]]) -> SweepEstimate:
@@ -150,31 +147,26 @@ def _timed(found: SweepEstimate, sweep: Sweep, points: Collection[Mapping[str, A
     kinds: dict[tuple, list[Mapping[str, Any]]] = defaultdict(list)
     for point in points:
         kinds[tuple(v for name, v in point.items() if name in whole or isinstance(v, bool | str))].append(point)
+    ordered = [kinds[key] for key in sorted(kinds)]
 
-    def seconds(point: Mapping[str, Any], steps: int) -> float:
+    def seconds(kind: int, steps: int) -> float:
         begin, seeds = time.perf_counter(), sweep.seed + np.arange(found.runs_per_cell)
         with working(threads=1):
-            reduced(checked(function({**point, steps_name: steps}, seeds), len(seeds)), sweep.record)
+            reduced(checked(function({**ordered[kind][0], steps_name: steps}, seeds), len(seeds)), sweep.record)
         return time.perf_counter() - begin
 
-    ordered = [kinds[key] for key in sorted(kinds)]
     probed = np.unique(np.linspace(0, len(ordered) - 1, MOST_PROBES).round().astype(int))
-    probes = []
-    for at in probed:
-        first, short, long = (seconds(ordered[at][0], steps) for steps in (few, few, more))
-        step = max(long - short, 0.0) / max(more - few, 1)
-        probes.append((long - more * step, step, max(first - short, 0.0)))
-    start, step, compilation = (
-        np.interp(np.arange(len(ordered)), probed, times) for times in zip(*probes, strict=True)
+    first, short, long = np.array([[seconds(kind, steps) for steps in (few, few, more)] for kind in probed]).T
+    step, compilation = np.maximum(long - short, 0.0) / max(more - few, 1), np.maximum(first - short, 0.0)
+    step, start, compilation = (
+        np.interp(range(len(ordered)), probed, each) for each in (step, long - more * step, compilation)
     )
     numbers, steps = np.array([(len(kind), sum(point[steps_name] for point in kind)) for kind in ordered]).T
     total = float(np.maximum(start * numbers + step * steps, 0.0).sum())
     return found._replace(
-        seconds=total * found.missing / len(points),
-        compilation=float(compilation.sum()),
-        probed_cells=len(probes),
-        probed_steps=more,
-    )
+        seconds=total * found.missing / len(points), compilation=float(compilation.sum()),
+        probed_cells=len(probed), probed_steps=more,
+    )  # fmt: skip
 
 
 def checked_size(sweep: Sweep) -> int | None:
@@ -188,18 +180,15 @@ def checked_size(sweep: Sweep) -> int | None:
         >>> checked_size(specify({"dimension": 20}, {"bias": [0.0, 1.0]}, seeds=100))
         9000
     """
-    size = _size(sweep)
-    contract = f"the result must take at most {MOST_BYTES / 2**40:.0f} TiB"
-    require(size is None or size <= MOST_BYTES, contract, f"{(size or 0) / 2**40:,.1f} TiB")
-    return size
-
-
-def _size(sweep: Sweep) -> int | None:
     program, settings = program_of(sweep.program), sweep.point((0,) * len(sweep.axes))
     if not (program.record_bytes and program.timing):
         return None
     steps, every = (settings[name] for name in program.timing)
     records = 1 if sweep.record == "final" else math.ceil(steps / every) + 1
-    size = records * Named(program.record_bytes, "").load()(settings)
-    runs, values = values_of_a_record(sweep.record, sweep.seeds)
-    return sweep.points * runs * (values * size + BYTES_OF_A_RUN)
+    runs, values = (1, len(QUANTILES)) if merges_seeds(sweep.record) else (sweep.seeds, 1)
+    bytes_of_a_step = Named(program.record_bytes, "").load()(settings)
+    size = sweep.points * runs * (values * records * bytes_of_a_step + BYTES_OF_A_RUN)
+    require(
+        size <= MOST_BYTES, f"the result must take at most {MOST_BYTES / 2**40:.0f} TiB", f"{size / 2**40:,.1f} TiB"
+    )
+    return size

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from holdfast.core.validation import COUNT, LARGEST, NUMBER, SEED, require, suggestion
+from holdfast.core.validation import LARGEST, NUMBER, SEED, require, suggestion
 
 Scalar = bool | int | float | str
 _PLAIN = {bool, int, float, str}
@@ -44,17 +44,6 @@ class Axis(NamedTuple):
     def settings(self, position: int) -> dict[str, Any]:
         """The settings at a position."""
         return {name: values[position] for name, values in self.coordinates.items()}
-
-    def uniform(self) -> "Axis":
-        """The same with floats in place of whole numbers next to floats."""
-        mixed = {int, float}
-        return Axis(
-            self.name,
-            {
-                name: tuple(map(float, values)) if set(map(type, values)) == mixed else values
-                for name, values in self.coordinates.items()
-            },
-        )
 
 
 def axis_length(name: str, axis: Any) -> int:
@@ -99,7 +88,6 @@ def axis_values(name: str, axis: Any, whole: bool = False) -> tuple[Scalar, ...]
     count = axis_length(name, axis)
     if not isinstance(axis, Mapping):
         values = tuple(axis)
-        _check_kinds(name, values)
     else:
         start, stop = _ends(name, axis, RANGE[:2])
         require(count > 1 or start == stop, f"count of {name} must be at least 2 between two different ends", count)
@@ -108,6 +96,7 @@ def axis_values(name: str, axis: Any, whole: bool = False) -> tuple[Scalar, ...]
         exact[-1] = stop  # to the last digit
         between_whole = isinstance(start, int) and isinstance(stop, int)
         values = tuple(_rounded(value, whole, between_whole) for value in exact)
+    values = _uniform(name, values)
     if len(set(values)) < count:
         twice, _ = Counter(values).most_common(1)[0]
         raise ValueError(f"{name} must hold each value once, got {twice!r} twice")
@@ -128,9 +117,7 @@ def listed(points: Sequence[Mapping[str, Scalar]]) -> Axis:
         number, point = next(each for each in enumerate(points, 1) if each[1].keys() != names)
         given = f"{', '.join(point) or 'none'} in point {number}"
         raise ValueError(f"points must all give values to the same settings ({', '.join(names)}), got {given}")
-    columns = {name: tuple(plain([point[name] for point in points])) for name in names}
-    for name, values in columns.items():
-        _check_kinds(name, values)
+    columns = {name: _uniform(name, plain([point[name] for point in points])) for name in names}
     rows = list(zip(*columns.values(), strict=True))
     if len(set(rows)) < len(rows):
         twice, _ = Counter(rows).most_common(1)[0]
@@ -175,7 +162,6 @@ def drawn(axes: Mapping[str, Any], count: int, seed: int = 0, whole: Collection[
         >>> 0.01 <= min(long.coordinates["step_size"]) < max(long.coordinates["step_size"]) <= 0.1
         True
     """
-    COUNT.check("count", count)
     SEED.check("seed", seed)
     laws = {name: _law(name, axis, name in whole) for name, axis in axes.items()}
     generator = random.Random(seed)  # one number for each value, point by point: a longer design only continues
@@ -245,11 +231,14 @@ def _rounded(value: float, whole: bool, between_whole: bool) -> float:
     return float(f"{value:.12g}")
 
 
-def _check_kinds(name: str, values: Sequence[Scalar]) -> None:
-    if set(map(type, values)) <= {int, float} and all(-LARGEST < value < LARGEST for value in values):  # type: ignore[operator]
-        return  # fast, also for a million values
-    kinds = {_kind(name, value) for value in values}
-    require(len(kinds) == 1, f"{name} must hold values of one kind", " and ".join(sorted(kinds)))
+def _uniform(name: str, values: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    """Values of one kind, with floats in place of whole numbers next to floats."""
+    types = set(map(type, values))
+    # This comparison is fast, also for a million values.
+    if not (types <= {int, float} and all(-LARGEST < value < LARGEST for value in values)):  # type: ignore[operator]
+        kinds = {_kind(name, value) for value in values}
+        require(len(kinds) == 1, f"{name} must hold values of one kind", " and ".join(sorted(kinds)))
+    return tuple(map(float, values)) if types == {int, float} else tuple(values)
 
 
 def _kind(name: str, value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,9 +15,9 @@ from holdfast.core.validation import require, suggestion
 from holdfast.plots import draw_plane, legend_below, new_figure
 from holdfast.sensing.environments import Law, two_point
 from holdfast.sensing.names import CELLS_OF_A_MAP, SEEDS_OF_A_MAP, OrderName
+from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.sweeps.phase_planes import PLANES, Plane
-from holdfast.sweeps.recording import RecordName
 from holdfast.sweeps.results import open_sweep
 from holdfast.sweeps.specification import Sweep, specify
 from holdfast.theory.regions import Region, classify
@@ -46,8 +47,7 @@ def phase_diagram(
         >>> dict(data["region"].sizes)
         {'step': 4, 'init_scale': 4}
     """
-    chosen = _checked(plane, cells, seeds)
-    settings, axes = replace(chosen.settings(cells), order=order, seeds=seeds), chosen.axes(cells)
+    chosen, settings, axes = _planned(plane, order, cells, seeds)
     sizes = axes.pop("dimension", None)  # it shapes the program: one after the other
     each = sizes or (settings.dimension,)
     parts = []
@@ -77,11 +77,9 @@ def phase_sweep(
         >>> phase_sweep("overlap", cells=4, seeds=8).runs
         128
     """
-    chosen = _checked(plane, cells, seeds)
-    record: RecordName = "trajectories" if "step" in chosen.dimensions else "final"
-    settings, axes = replace(chosen.settings(cells), order=order).asdict(), chosen.axes(cells)
-    shared = {name: value for name, value in settings.items() if name not in (*axes, "seeds")}
-    return specify(shared, axes, seeds=seeds, record=record)
+    chosen, settings, axes = _planned(plane, order, cells, seeds)
+    shared = {name: value for name, value in settings.asdict().items() if name not in (*axes, "seeds")}
+    return specify(shared, axes, seeds=seeds, record="trajectories" if "step" in chosen.dimensions else "final")
 
 
 def open_phase_diagram(plane: str, folder: str | Path) -> xr.Dataset:
@@ -110,13 +108,17 @@ def open_phase_diagram(plane: str, folder: str | Path) -> xr.Dataset:
     return data.assign_attrs(plane=plane, seeds=runs.sizes["seed"], order=settings["order"])
 
 
-def _checked(plane: str, cells: int, seeds: int) -> Plane:
+def _planned(plane: str, order: str, cells: int, seeds: int) -> tuple[Plane, Settings, dict[str, Any]]:
+    """The plane of a name, the settings that its cells share, and the axes."""
     if plane not in PLANES:
         raise ValueError(f"plane must be one of {', '.join(PLANES)}, got {plane!r}{suggestion(plane, PLANES)}")
     for name, value in (("cells", cells), ("seeds", seeds)):
-        if value < 2:
-            raise ValueError(f"{name} must be a whole number of at least 2, got {value}")
-    return PLANES[plane]
+        require(value >= 2, f"{name} must be a whole number of at least 2", value)
+    chosen = PLANES[plane]
+    settings = replace(chosen.settings, order=order, seeds=seeds)
+    if "step" in chosen.dimensions:
+        settings = replace(settings, every=settings.steps // cells)
+    return chosen, settings, chosen.axes(cells)
 
 
 def _cells(runs: xr.Dataset, plane: Plane) -> xr.Dataset:

@@ -36,7 +36,7 @@ class Plane:
     Attributes:
         title: what is drawn.
         dimensions: of the map, (y, x).
-        settings: those that all cells share, by the number of cells of a side.
+        settings: those that all cells share.
         axes: those that are swept, by the number of cells of a side; where time is a dimension, the records are cells.
         curves: (axes, law), draws what the theory says over the map.
         measured: the signal drawn next to the regions.
@@ -45,7 +45,7 @@ class Plane:
 
     title: str
     dimensions: tuple[str, str]
-    settings: Callable[[int], Settings]
+    settings: Settings
     axes: Callable[[int], dict[str, Any]]
     curves: Callable[[Axes, Law], None]
     measured: str = "spurious"
@@ -163,7 +163,7 @@ PLANES: dict[str, Plane] = {
     "step_size": Plane(
         "step size and heterogeneity",
         ("heterogeneity", "step_size"),
-        lambda cells: BASE,
+        BASE,
         lambda cells: {
             "step_size": _even_in_logarithm(STEP_SIZES, cells),
             "heterogeneity": _even(HETEROGENEITIES, cells),
@@ -174,14 +174,14 @@ PLANES: dict[str, Plane] = {
     "time": Plane(
         "starting point and time",
         ("step", "init_scale"),
-        lambda cells: replace(TIME, every=TIME.steps // cells),
+        TIME,
         lambda cells: {"init_scale": _even_in_logarithm(INIT_SCALES, cells)},
         _time_curves,
     ),
     "sampling": Plane(
         "batch size and dimension",
         ("dimension", "batch_size"),
-        lambda cells: SAMPLING,
+        SAMPLING,
         _sampling_axes,
         _sampling_curves,
         "residual",
@@ -189,7 +189,7 @@ PLANES: dict[str, Plane] = {
     "overlap": Plane(
         "overlap and heterogeneity",
         ("heterogeneity", "overlap"),
-        lambda cells: OVERLAP,
+        OVERLAP,
         lambda cells: {"overlap": _even(OVERLAPS, cells), "heterogeneity": _even(HETEROGENEITIES, cells)},
         _overlap_curves,
     ),

@@ -35,16 +35,6 @@ def merges_seeds(record: str | None) -> bool:
     return record == "quantiles"
 
 
-def values_of_a_record(record: RecordName, seeds: int) -> tuple[int, int]:
-    """How many runs of a point count on their own, and the values that each has of a quantity at a step.
-
-    Example:
-        >>> values_of_a_record("final", seeds=100), values_of_a_record("quantiles", seeds=100)
-        ((100, 1), (1, 7))
-    """
-    return (1, len(QUANTILES)) if merges_seeds(record) else (seeds, 1)
-
-
 def checked(found: Any, seeds: int, axes: Collection[str] = ()) -> CellResult:
     """What a program returned as `CellResult`, or an error that says what is wrong with it.
 
@@ -153,9 +143,8 @@ def _quantiles(recorded: CellResult) -> CellResult:
         require(array.dtype.kind in "biuf", f"{name!r} must be numbers to have quantiles", f"type {array.dtype}")
         numbers = array.astype(np.result_type(array.dtype, np.float32))
         if gone is not None and STEP in over:
-            axis = 1 + over.index(STEP)
-            shape = [len(numbers) if k == 0 else numbers.shape[k] if k == axis else 1 for k in range(numbers.ndim)]
-            numbers = np.where(gone.reshape(shape), np.nan, numbers)
+            others = [axis for axis, name in enumerate(over, 1) if name != STEP]
+            numbers = np.where(np.expand_dims(gone, others), np.nan, numbers)
         found = _over_seeds(numbers)
         values[name], dimensions[name] = found.astype(numbers.dtype)[None], (QUANTILE, *over)
     meanings = {"diverged": "share of the runs that have diverged", **recorded.meanings}

@@ -201,12 +201,11 @@ def _parts(cells: SweepCells, form: CellResult | None) -> Iterator[SweepCells]:
     """A result that is larger than memory should hold, in parts along its first axis."""
     sweep = cells.sweep
     size = 0 if form is None else sum(each.nbytes for each in form.values.values()) * len(cells)
-    number = min(-(-size // _PART), sweep.axes[0].size) if sweep.axes else 1
-    if number <= 1:
+    if size <= _PART or not sweep.axes:
         yield cells
         return
     first, *others = sweep.axes
-    rows = -(-first.size // number)
+    rows = max(1, first.size * _PART // size)
     for begin in range(0, first.size, rows):
         part = {name: values[begin : begin + rows] for name, values in first.coordinates.items()}
         yield replace(cells, sweep=replace(sweep, axes=(Axis(first.name, part), *others)))
@@ -232,9 +231,8 @@ def _form_and_failures(store: Store[CellResult], cells: SweepCells) -> tuple[Cel
     finished = store.finished()
     saved = (store.load(cell.name) for cell in cells if cell.name in finished)
     failures = store.failures().keys() - finished
-    return next((each for each in saved if each is not None), None), failures & {
-        cell.name for cell in (cells if failures else ())
-    }
+    failures &= {cell.name for cell in (cells if failures else ())}
+    return next((each for each in saved if each is not None), None), failures
 
 
 def _read(store: Store[CellResult], cells: SweepCells, form: CellResult | None, failures: set[str]) -> "xr.Dataset":
@@ -244,8 +242,8 @@ def _read(store: Store[CellResult], cells: SweepCells, form: CellResult | None, 
     width, seeds = (1, 1) if merged else (cells.runs, sweep.seeds)
     variables = {} if form is None else dict(sorted(form.values.items()))
     arrays = {name: _empty(values, (len(cells), *values.shape)) for name, values in variables.items()}
-    finished, failed = np.zeros(len(cells), bool), np.zeros(len(cells), bool)
-    seconds = np.full(len(cells), np.nan, np.float32)
+    seconds = np.full((len(cells), width), np.nan, np.float32)
+    finished, failed = np.zeros(seconds.shape, bool), np.zeros(seconds.shape, bool)
     for number, (cell, saved) in enumerate(store.read_all(cells)):
         failed[number] = saved is None and cell.name in failures
         if saved is not None and form is not None:
@@ -254,26 +252,25 @@ def _read(store: Store[CellResult], cells: SweepCells, form: CellResult | None, 
             for name, array in arrays.items():
                 array[number] = saved.value.values[name]
     sizes = [axis.size for axis in sweep.axes]
-    dimensions = (*(axis.name for axis in sweep.axes), SEED_DIMENSION)
-
-    def variable(values: np.ndarray, own: Sequence[str], about: str) -> tuple[Any, ...]:
-        whole = values.reshape(*sizes, -1, *values.shape[2:])
-        return (*dimensions, *own), whole[(*(slice(None) for _ in sizes), slice(seeds))], {"long_name": about}
-
     data = xr.Dataset(attrs=cells.attributes)
     for axis in sweep.axes:
         data = data.assign_coords({name: (axis.name, _labels(each)) for name, each in axis.coordinates.items()})
     data = data.assign_coords({SEED_DIMENSION: np.arange(sweep.seed, sweep.seed + seeds)})
+
+    def add(name: str, array: np.ndarray, own: Sequence[str], about: str) -> None:
+        runs = array.reshape(*sizes, -1, *array.shape[2:])[(*(slice(None) for _ in sizes), slice(seeds))]
+        data[name] = (*(axis.name for axis in sweep.axes), SEED_DIMENSION, *own), runs, {"long_name": about}
+
     if form is not None:
         used = {each for own in form.dimensions.values() for each in own}
-        own = {name: (name, _labels(each.tolist())) for name, each in form.coordinates.items() if name in used}
-        data = data.assign_coords(own)
+        labels = {name: (name, _labels(each.tolist())) for name, each in form.coordinates.items() if name in used}
+        data = data.assign_coords(labels)
         for name, array in arrays.items():
-            data[name] = variable(array, form.dimensions[name], form.meanings.get(name) or name)
-    notes = [(SECONDS, seconds, "computing time (s)"), (FINISHED, finished, "whether the cell is finished and intact")]
-    notes += [(FAILED, failed, "whether the cell failed")] if failures else []
-    for name, values, about in notes:
-        data[name] = variable(np.repeat(values, width).reshape(-1, width), (), about)
+            add(name, array, form.dimensions[name], form.meanings.get(name) or name)
+    add(SECONDS, seconds, (), "computing time (s)")
+    add(FINISHED, finished, (), "whether the cell is finished and intact")
+    if failures:
+        add(FAILED, failed, (), "whether the cell failed")
     return data.isel({SEED_DIMENSION: 0}, drop=True) if merged else data
 
 

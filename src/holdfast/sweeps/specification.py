@@ -57,9 +57,6 @@ class Sweep:
     seeds_per_cell: int | None = None
     scales: Mapping[str, ScaleName] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "axes", tuple(axis.uniform() for axis in self.axes))
-
     @property
     def points(self) -> int:
         """Number of points."""
@@ -93,7 +90,9 @@ def read_sweep(path: str | Path) -> Sweep:
         raise ValueError(f"the specification must be a TOML file, got {str(path)!r}, which {why}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"the specification must be TOML, got {str(path)!r}: {error}") from None
-    _check_known(table, KEYS, "the keys of the specification must be among")
+    for key in table:
+        contract = f"the keys of the specification must be among {', '.join(KEYS)}"
+        require(key in KEYS, contract, f"{key!r}{suggestion(key, KEYS)}")
     for name in TABLES:
         require(isinstance(table.get(name, {}), Mapping), f"{name} must be a table, [{name}]", repr(table.get(name)))
         for key in TOP_KEYS:  # written below a table, it would be taken for a setting of a user function
@@ -169,11 +168,6 @@ def _plain(settings: Any, elsewhere: Collection[str]) -> dict[str, Any]:
     values = {field.name: (getattr(settings, field.name), field.default) for field in fields(settings)}
     chosen = {name for name, (value, default) in values.items() if default not in (MISSING, value)}
     return {name: value for name, (value, _) in values.items() if name in chosen or name not in elsewhere}
-
-
-def _check_known(given: Any, known: Sequence[str], contract: str) -> None:
-    for word in given:
-        require(word in known, f"{contract} {', '.join(known)}", f"{word!r}{suggestion(word, known)}")
 
 
 def _axes_of(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Parquet and feather files in batches, and what columns of Arrow hold: numbers, dates or text."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from holdfast.tables.options import Columns
 from holdfast.tables.remote import DataFile
 from holdfast.tables.values import coded_text
 
@@ -42,7 +43,7 @@ def arrow_sizes(path: DataFile) -> list[int]:
 
 
 def arrow_chunks(
-    path: DataFile, rows: int, columns: Sequence[str], text: Collection[str], groups: tuple[int, int] | None = None
+    path: DataFile, columns: Columns, groups: tuple[int, int] | None = None
 ) -> Iterator[tuple[dict[str, pd.Series], float]]:
     """The cells of some columns in chunks of bounded size, each with the share of the rows that has been read then.
 
@@ -50,23 +51,22 @@ def arrow_chunks(
 
     Args:
         path: a .parquet or .feather file.
-        rows: at most that many in a chunk.
         columns: to be read.
-        text: columns to be read as text.
         groups: the first row group (of parquet) or record batch (of feather), and the one after the last; None: all.
     """
-    with _opened(path, columns) as file:
+    names, text, rows = columns
+    with _opened(path, names) as file:
         sizes = _sizes(file, path)
         first, end = groups or (0, len(sizes))
         total, numbers = sum(sizes[first:end]), list(range(first, end))
         if _is_parquet(path):
-            batches = file.iter_batches(rows, numbers, columns=list(columns))
+            batches = file.iter_batches(rows, numbers, columns=list(names))
         else:
             batches = _slices(file, numbers, rows)
         done = 0
         for batch in batches:
             done += batch.num_rows
-            yield {name: plain_column(batch.column(name), name in text) for name in columns}, done / max(total, 1)
+            yield {name: plain_column(batch.column(name), name in text) for name in names}, done / max(total, 1)
 
 
 def _sizes(file: Any, path: DataFile) -> list[int]:
@@ -155,10 +155,10 @@ def _coded(column: Any) -> pd.Series:
     """Strings of Arrow as a category."""
     import pyarrow
 
-    is_coded = pyarrow.types.is_dictionary(column.type)
     column.validate(full=True)  # or bytes that are no text, and codes without one, are noticed later or never
+    is_coded = pyarrow.types.is_dictionary(column.type)
     if is_coded and (len(column.dictionary) > len(column) or column.dictionary.null_count):
-        column, is_coded = column.dictionary_decode(), False
-    coded = column if is_coded else column.dictionary_encode()
+        column = column.dictionary_decode()
+    coded = column.dictionary_encode()  # itself, if it is coded
     codes = coded.indices.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     return coded_text(codes.astype(np.intp, copy=False), coded.dictionary.to_pylist())

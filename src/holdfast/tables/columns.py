@@ -16,15 +16,8 @@ import numpy as np
 import pandas as pd
 
 from holdfast.core.splines import spline_basis, spline_width
-from holdfast.tables.values import (
-    all_numbers,
-    as_days,
-    as_numbers,
-    as_text,
-    is_date,
-    parsed_text,
-    whole_number,
-)
+from holdfast.core.validation import require
+from holdfast.tables.values import all_numbers, as_days, as_numbers, as_text, is_date, parsed_text, whole_number
 
 if TYPE_CHECKING:
     from holdfast.tables.scan import ColumnScan
@@ -64,8 +57,8 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     knots: tuple[Finite, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.kind not in COLUMN_TYPES:
-            raise ValueError(f"column {self.name!r} must be one of {', '.join(COLUMN_TYPES)}, got {self.kind!r}")
+        contract = f"column {self.name!r} must be one of {', '.join(COLUMN_TYPES)}"
+        require(self.kind in COLUMN_TYPES, contract, repr(self.kind))
         self.type.check(self)
         if self.knots and (len(self.knots) < 2 or any(low >= high for low, high in pairwise(self.knots))):
             raise ValueError(f"column {self.name!r} has knots that do not increase")
@@ -105,7 +98,8 @@ class ScalarType:
     Attributes:
         name: of the kind.
         values: what a column holds, in messages.
-        parse: (cells, decimal sign) -> (cells,) the number of each; NaN of what is missing or of another kind.
+        parse: (cells, decimal sign) -> (cells,) the number of each; NaN of what is missing or of another kind, infinite
+            of what is of this kind but has no use.
         notes: (name, what was found) -> sentences about a column.
         suggests_environments: whether a column may say where or when a row was recorded.
         reads_text: whether the text of cells counts, where they look like numbers.
@@ -123,10 +117,6 @@ class ScalarType:
     notes: Callable[[str, "ColumnScan"], list[str]] = lambda name, found: []
     suggests_environments: bool = False
     reads_text: bool = False
-
-    def recognise(self, cells: pd.Series, decimal: str) -> np.ndarray:
-        """(cells,), NaN where a cell is not of this kind, infinite where it is but has no use."""
-        return self.parse(cells, decimal)
 
     def describe(self, name: str, found: "ColumnScan", named: bool) -> tuple[Column | None, list[str]]:
         """The column as a feature, None if it is left out, and notes; `named` by the user as of this kind."""
@@ -185,7 +175,7 @@ class ScalarType:
 
     def is_other(self, cells: pd.Series, column: Column, decimal: str) -> np.ndarray | None:
         """(cells,), which of them show that a column is of another kind; None if it may be of this one."""
-        other = np.isnan(self.recognise(cells, decimal))
+        other = np.isnan(self.parse(cells, decimal))
         return None if 1 - other.mean() >= LEAST_OF_ITS_KIND else other
 
 
@@ -196,20 +186,14 @@ class CategoryType:
     suggests_environments = True
     reads_text = True
 
-    def recognise(self, cells: pd.Series, decimal: str) -> np.ndarray:
-        """NaN everywhere: a column is of categories if it is nothing else."""
-        return np.full(len(cells), np.nan)
-
     def describe(self, name: str, found: "ColumnScan", named: bool) -> tuple[Column | None, list[str]]:
         """The column as a feature, None if it is left out, and notes; `named` by the user as of this kind."""
         mixed = 0 < found.fitting["number"] < found.present
         hint = f"; --numeric {name} reads its text as missing values" if mixed else ""
         if found.values is None or (len(found.values) > MOST_CATEGORIES and not named):
             many = f"over {MOST_COUNTED}" if found.values is None else str(len(found.values))
-            if named:
-                raise ValueError(
-                    f"categories must name columns with at most {MOST_COUNTED} different values, got {name!r}"
-                )
+            contract = f"categories must name columns with at most {MOST_COUNTED} different values"
+            require(not named, contract, repr(name))
             also = hint or f"; --categories {name} makes it count" if found.values is not None else hint
             return None, [
                 f"{name} has {many} different values{', text as well as numbers,' if mixed else ','} more than the "
@@ -358,8 +342,8 @@ def groups_of(columns: Iterable[Column]) -> list[str]:
 def check_features(columns: Iterable[Column], file: str) -> None:
     """Raise a ValueError if two columns have a feature of the same name."""
     for name, count in Counter(features_of(columns)).items():
-        if count > 1:
-            raise ValueError(f"features must have different names, got {name!r} from two columns of {file}: rename one")
+        found = f"{name!r} from two columns of {file}: rename one"
+        require(count == 1, "features must have different names", found)
 
 
 def check_kind(cells: pd.Series, column: Column, decimal: str, file: str) -> None:

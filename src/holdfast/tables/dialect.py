@@ -78,11 +78,17 @@ def find_dialect(sample: bytes, name: str, options: ReadingOptions | None = None
     """
     options = options or ReadingOptions()
     notes = []
-    encoding = options.encoding or _encoding(sample)
-    _check_mark(sample, encoding, name)
+    marked = next((meant for mark, meant in _MARKS.items() if sample.startswith(mark)), None)
+    encoding = options.encoding or marked or _encoding(sample)
+    if marked is not None and not codecs.lookup(encoding).name.startswith(marked[:5]):
+        raise ValueError(f"encoding must be {marked} for {name}, whose first bytes say so, got {encoding!r}")
     if options.encoding is None and encoding not in ("utf-8", "utf-8-sig"):
         notes.append(f"{name} was read with the encoding {encoding}; --encoding names another.")
-    text = _decode(sample, encoding, name).removeprefix("\ufeff")  # a mark that the named encoding does not know of
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(sample)  # the last character may be cut
+    except (UnicodeError, LookupError) as error:
+        raise ValueError(f"{name} cannot be read with the encoding {encoding}; --encoding names another") from error
+    text = text.removeprefix("\ufeff")  # a mark that the named encoding does not know of
     if "\0" in text:
         raise ValueError(f"{name} cannot be read as a table: it holds zero bytes and is no text in {encoding}")
     whole = len(sample) < SAMPLE_BYTES or sample.endswith(b"\n")
@@ -107,33 +113,17 @@ def find_dialect(sample: bytes, name: str, options: ReadingOptions | None = None
 
 
 def _encoding(sample: bytes) -> str:
-    for mark, encoding in _MARKS.items():
-        if sample.startswith(mark):
-            return encoding
     # Latin letters in UTF-16 have a zero in every second byte, in UTF-8 never.
     if len(sample) > 3 and sample[1::2].count(0) > len(sample) // 5:
         return "utf-16-le"
     if len(sample) > 3 and sample[::2].count(0) > len(sample) // 5:
         return "utf-16-be"
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(sample)  # the last character may be cut
+        codecs.getincrementaldecoder("utf-8")().decode(sample)
     except UnicodeDecodeError:
         # where Windows has letters and signs, such as the euro, Latin-1 has control characters that nobody writes
         return "cp1252" if _WINDOWS.search(sample) and not _NOT_WINDOWS.search(sample) else "latin-1"
     return "utf-8"
-
-
-def _check_mark(sample: bytes, encoding: str, name: str) -> None:
-    for mark, meant in _MARKS.items():
-        if sample.startswith(mark) and not codecs.lookup(encoding).name.startswith(meant[:5]):
-            raise ValueError(f"encoding must be {meant} for {name}, whose first bytes say so, got {encoding!r}")
-
-
-def _decode(sample: bytes, encoding: str, name: str) -> str:
-    try:
-        return codecs.getincrementaldecoder(encoding)().decode(sample)
-    except (UnicodeError, LookupError) as error:
-        raise ValueError(f"{name} cannot be read with the encoding {encoding}; --encoding names another") from error
 
 
 def _rows(text: str, separator: str, whole: bool) -> list[list[str]]:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast.core.progress import Progress
+from holdfast.tables.options import Columns
 from holdfast.tables.parts import CHUNK_ROWS, chunks_of
 from holdfast.tables.sampling import PART_SPAN
 from holdfast.tables.values import as_text
@@ -75,21 +76,22 @@ class FramePart(NamedTuple):
 
     Example:
         >>> part = FramePart(pd.DataFrame({"light": [1.5, 2.5, 3.5]}), 10)
-        >>> [chunk.index.tolist() for chunk, share in part.read(2, (), ["light"])]
+        >>> [chunk.index.tolist() for chunk, share in part.read(Columns(["light"], (), 2))]
         [[10, 11], [12]]
     """
 
     frame: pd.DataFrame
     first_row: int
 
-    def read(self, rows: int, text: Collection[str], columns: Sequence[str]) -> Iterator[tuple[pd.DataFrame, float]]:
-        """Chunks of at most so many rows, as of `FilePart`; an empty frame has none."""
+    def read(self, columns: Columns) -> Iterator[tuple[pd.DataFrame, float]]:
+        """Chunks of bounded size, as of `FilePart`; an empty frame has none."""
+        names, text, rows = columns
         # a choice of columns is a copy, rows are not
-        frame = self.frame if list(self.frame.columns) == list(columns) else self.frame[list(columns)]
+        frame = self.frame if list(self.frame.columns) == list(names) else self.frame[list(names)]
         for begin in range(0, len(frame), rows):
             chunk = frame.iloc[begin : begin + rows]
             chunk.index = pd.RangeIndex(self.first_row + begin, self.first_row + begin + len(chunk))
-            texts = {name: as_text(chunk[name]) for name in columns if name in text}
+            texts = {name: as_text(chunk[name]) for name in names if name in text}
             yield chunk.assign(**texts) if texts else chunk, (begin + len(chunk)) / len(frame)
 
 
@@ -141,11 +143,9 @@ class TableFrames:
         columns: Collection[str] | None = None,
         progress: Progress | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """The rows in chunks of bounded size, as of `TableFiles`; partitions of Dask come here one after the other."""
+        """The rows of a frame of pandas in chunks of bounded size, as of `TableFiles`."""
         wanted = [name for name in self.columns if columns is None or name in columns]
-        parts = self.parts(wanted)
-        here = (part.compute() if self.on_dask else part for part in parts)
-        return chunks_of(here, [len(self.frame) if len(parts) == 1 else 1] * len(parts), rows, text, wanted, progress)
+        return chunks_of([FramePart(self.frame, 0)], [len(self.frame)], Columns(wanted, text, rows), progress)
 
     def parts(self, columns: Sequence[str]) -> list[Any]:
         """One for each partition, with these columns; of pandas, one."""

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from holdfast.core.validation import require
 from holdfast.tables.options import listed
 from holdfast.tables.values import as_dates, as_numbers, as_text, coded_text, whole_numbers
 
-PERIODS = ("year", "quarter", "month", "week", "day")
+# Period of a date -> how it is written. The first week of a year is the one with its first Thursday, as in ISO 8601.
+PERIODS = {"year": "%Y", "quarter": "%Y-Q%q", "month": "%Y-%m", "week": "%G-W%V", "day": "%Y-%m-%d"}
 MOST_BINS = 100
 # Of bins that are not known yet: rows that have a number are told from those that have none.
 _NO_EDGES = np.zeros(1)
@@ -56,8 +58,7 @@ quarter, month, week, day, got 'date:decade'
         return (EnvironmentColumn(specification),)
     parts = tuple(_parse_part(part.strip(), columns) for part in specification.split(","))
     names = [part.name for part in parts]
-    if len(set(names)) < len(names):
-        raise ValueError(f"environment must name each column once, got {specification!r}")
+    require(len(set(names)) == len(names), "environment must name each column once", repr(specification))
     return parts
 
 
@@ -65,14 +66,14 @@ def _parse_part(part: str, columns: Sequence[str]) -> EnvironmentColumn:
     if part in columns:
         return EnvironmentColumn(part)
     name, colon, rule = part.rpartition(":")
-    if not colon or name not in columns:
-        raise ValueError(f"environment must be one of the columns {listed(columns)}, got {name or part!r}")
+    known = bool(colon) and name in columns
+    require(known, f"environment must be one of the columns {listed(columns)}", repr(name or part))
     if rule in PERIODS:
         return EnvironmentColumn(name, period=rule)
     number = rule.removeprefix("bins=")
     if number != rule:
-        if not number.isdecimal() or not 2 <= int(number) <= MOST_BINS:
-            raise ValueError(f"environment must ask for 2 to {MOST_BINS} bins, got {part!r}")
+        proper = number.isdecimal() and 2 <= int(number) <= MOST_BINS
+        require(proper, f"environment must ask for 2 to {MOST_BINS} bins", repr(part))
         return EnvironmentColumn(name, bins=int(number))
     raise ValueError(
         "environment must be a column, column:bins=NUMBER or column:PERIOD with a period among "
@@ -85,13 +86,13 @@ class EnvironmentRule:
     """How the rows of a table get their environments.
 
     Attributes:
-        columns: that environments are made of.
+        columns: that environments are made of; none: there is one environment.
         edges: column with bins -> the upper ends of all bins but the last, once they are known.
         numbered: columns of numbers, in which 1 and 1.0 are one environment, however they are written.
 
     Example:
         >>> rule = EnvironmentRule((EnvironmentColumn("plot"),), numbered=frozenset({"plot"}))
-        >>> rule.labels(pd.DataFrame({"plot": ["1", "1.0", "2"]})).tolist()
+        >>> rule.joined(rule.parts(pd.DataFrame({"plot": ["1", "1.0", "2"]}))).tolist()
         ['1', '1', '2']
     """
 
@@ -104,18 +105,14 @@ class EnvironmentRule:
         """Of the columns."""
         return [column.name for column in self.columns]
 
-    def labels(self, chunk: pd.DataFrame, decimal: str = ".") -> pd.Series:
-        """One label for each row, missing where a value is."""
-        return self.joined([*self.parts(chunk, decimal).values()])
-
     def parts(self, chunk: pd.DataFrame, decimal: str = ".") -> dict[str, pd.Series]:
         """Column -> its part of the label of each row, missing where a value is."""
         return {column.name: self._part(chunk[column.name], column, decimal) for column in self.columns}
 
-    def joined(self, parts: Sequence[pd.Series]) -> pd.Series:
-        """The labels that parts make, each different one once, missing where a part is."""
-        labels = parts[0]
-        for part in parts[1:]:
+    def joined(self, parts: Mapping[str, pd.Series]) -> Any:
+        """The labels that parts make, each different one once, missing where a part is; None if there are no parts."""
+        labels: Any = next(iter(parts.values()), None)
+        for part in [*parts.values()][1:]:
             first, second = (each.cat.codes.to_numpy(np.intp) for each in (labels, part))
             many = max(len(part.cat.categories), 1)
             pairs, codes = np.unique(
@@ -164,15 +161,12 @@ def _bin_labels(numbers: np.ndarray, name: str, edges: np.ndarray, like: pd.Seri
 
 def _period_labels(dates: np.ndarray, period: str, like: pd.Series) -> pd.Series:
     days, codes = np.unique(dates.astype("datetime64[D]"), return_inverse=True)
-    column: Any = pd.Series(days).dt
-    if period == "week":  # ISO 8601: the first week of a year is the one with its first Thursday
-        words = [f"{year}-W{week:02}" for year, week, _ in column.isocalendar().astype(object).to_numpy()]
-    elif period == "quarter":
-        words = [f"{year:.0f}-Q{quarter:.0f}" for year, quarter in zip(column.year, column.quarter, strict=True)]
-    else:
-        words = column.strftime({"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d"}[period]).tolist()
-    known = [None if missing else word for word, missing in zip(words, np.isnat(days), strict=True)]
-    return coded_text(codes, known, like)
+    column: Any = pd.Series(days)
+    if period == "quarter":
+        column = column.dt.to_period("D")  # quarters are a sign of pandas' periods only
+    written = column.dt.strftime(PERIODS[period])
+    words = [None if missing else word for word, missing in zip(written, np.isnat(days), strict=True)]
+    return coded_text(codes, words, like)
 
 
 def environment_labels(frame: pd.DataFrame, specification: str) -> pd.Series:
@@ -199,7 +193,8 @@ def environment_labels(frame: pd.DataFrame, specification: str) -> pd.Series:
             raise ValueError(without_dates(column, as_text(present).iloc[0]))
     numbers = {column.name: as_numbers(frame[column.name].dropna()) for column in columns}
     numbered = frozenset(name for name, found in numbers.items() if not np.isnan(found).any())
-    labels = EnvironmentRule(columns, edges, numbered).labels(frame).astype(object).rename(specification)
+    rule = EnvironmentRule(columns, edges, numbered)
+    labels = rule.joined(rule.parts(frame)).astype(object).rename(specification)
     return labels.where(labels.notna(), None)
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.core.validation import require
+
 NAMES = ("X", "y", "environment")
 # Suffix -> what it stands for.
 SUFFIXES = {".npz": "an .npz file", ".zarr": "a .zarr folder"}
@@ -22,14 +24,12 @@ def read_measurements(path: Path) -> tuple[Any, np.ndarray, np.ndarray]:
         >>> [part.shape for part in read_measurements(path)]
         [(3, 2, 2), (3,), (3,)]
     """
-    if path.suffix not in SUFFIXES:
-        raise ValueError(f"data must be {' or '.join(SUFFIXES.values())} with {', '.join(NAMES)}, got {str(path)!r}")
-    if not path.exists():
-        raise ValueError(f"data must exist, got {str(path)!r}")
+    contract = f"data must be {' or '.join(SUFFIXES.values())} with {', '.join(NAMES)}"
+    require(path.suffix in SUFFIXES, contract, repr(str(path)))
+    require(path.exists(), "data must exist", repr(str(path)))
     arrays = _open(path)
     missing = [name for name in NAMES if name not in arrays]
-    if missing:
-        raise ValueError(f"data must hold {', '.join(NAMES)}, got {str(path)!r} without {', '.join(missing)}")
+    require(not missing, f"data must hold {', '.join(NAMES)}", f"{str(path)!r} without {', '.join(missing)}")
     # NumPy refuses arrays that need pickle, which would run code from the file.
     return arrays["X"], np.asarray(arrays["y"]), np.asarray(arrays["environment"])
 

@@ -1,7 +1,7 @@
 """Missing values: rows that are dropped, or cells that are imputed, with indicators."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -12,12 +12,13 @@ import pandas as pd
 
 from holdfast.core.progress import Progress
 from holdfast.tables.columns import Column, check_features
-from holdfast.tables.encoding import RowEncoding
-from holdfast.tables.faults import CellFaults
+from holdfast.tables.encoding import CellFaults, RowEncoding
 from holdfast.tables.labels import bin_edges, without_dates
-from holdfast.tables.passes import Columns, Passes
+from holdfast.tables.options import Columns
+from holdfast.tables.passes import Passes
 from holdfast.tables.sampling import RowSample, sample_rows
 from holdfast.tables.survey import Survey
+from holdfast.tables.values import as_numbers
 
 # Rows are dropped if no more than this share of them is lost.
 LARGEST_LOSS = 0.05
@@ -32,8 +33,8 @@ class _Statistics(NamedTuple):
         rows: how many have a target and an environment.
         incomplete: with a missing value in one of the columns.
         missing: column -> rows without a value.
-        sample: (rows, columns), the numbers that stand for cells; NaN for missing values.
-        binned: (all rows, columns with bins).
+        sample: of each column, the numbers that stand for its cells; NaN for missing values.
+        binned: of each column with bins, its numbers in all rows.
     """
 
     rows: int
@@ -74,7 +75,7 @@ def complete_survey(found: Survey, passes: Passes | None = None, progress: Progr
         2.0
     """
     rule, lacking = found.environment, _lacking(found)
-    binned = [] if rule is None else [each for each in rule.columns if each.bins is not None]
+    binned = [each for each in rule.columns if each.bins is not None]
     if not binned and not lacking:
         return found
     names = [each.name for each in binned]
@@ -83,10 +84,8 @@ def complete_survey(found: Survey, passes: Passes | None = None, progress: Progr
     seen = (passes or Passes()).reduce(found.table, reading, collect, _Statistics.merge, progress)
     if seen is None:
         return found
-    if rule is not None and binned:
-        numbers = seen.binned.arrays[0].T
-        edges = {each.name: bin_edges(values, each) for each, values in zip(binned, numbers, strict=True)}
-        found = replace(found, environment=replace(rule, edges=edges))
+    edges = {each.name: bin_edges(values, each) for each, values in zip(binned, seen.binned.arrays, strict=True)}
+    found = replace(found, environment=replace(rule, edges=edges))
     return _imputed(found, seen, lacking) if lacking else found
 
 
@@ -103,7 +102,8 @@ def _lacking(found: Survey) -> list[Column]:
 def _imputed(found: Survey, seen: _Statistics, lacking: Sequence[Column]) -> Survey:
     if found.options.missing == "auto" and seen.incomplete <= LARGEST_LOSS * seen.rows:
         return found
-    columns = _filled(found.columns, lacking, seen.sample.arrays[0], seen.missing)
+    sampled = zip(lacking, seen.sample.arrays, strict=True)
+    columns = _filled(found.columns, {each.name: numbers for each, numbers in sampled if seen.missing[each.name]})
     dropped = [column.name for column in found.columns if column.name not in {each.name for each in columns}]
     notes = [f"{name} is empty wherever the target is known, and was left out." for name in dropped]
     if not columns:
@@ -130,48 +130,35 @@ def refilled(columns: Sequence[Column], rows: pd.DataFrame, decimal: str) -> lis
         >>> refilled([Column("light", fill=9.0)], pd.DataFrame({"light": [1.0, 2.0, np.nan]}), ".")[0].fill
         1.5
     """
-    lacking = [column for column in columns if column.fill is not None]
-    return _filled(columns, lacking, _numbers(rows, lacking, decimal), Counter(column.name for column in lacking))
+    filled = (column for column in columns if column.fill is not None)
+    return _filled(columns, {each.name: each.type.numbers(rows[each.name], each, decimal) for each in filled})
 
 
 def _collected(
     chunk: pd.DataFrame, encoding: RowEncoding, columns: Sequence[Column], binned: Sequence[str]
 ) -> _Statistics:
     cells, decimal = encoding.labelled(chunk)[0].cells if columns else chunk, encoding.decimal
-    numbers = _numbers(cells, columns, decimal)
-    missing = np.isnan(numbers)
-    counts = Counter({column.name: int(count) for column, count in zip(columns, missing.sum(0), strict=True)})
+    numbers = {column.name: column.type.numbers(cells[column.name], column, decimal) for column in columns}
+    missing = {name: np.isnan(values) for name, values in numbers.items()}
     return _Statistics(
         len(cells),
-        int(missing.any(1).sum()),
-        +counts,
-        sample_rows(cells.index.to_numpy(), [numbers], MOST_SAMPLED),
-        sample_rows(chunk.index.to_numpy(), [_numbers(chunk, [*map(Column, binned)], decimal)], MOST_SAMPLED),
+        int(np.any([*missing.values()], axis=0).sum()),
+        +Counter({name: int(where.sum()) for name, where in missing.items()}),
+        sample_rows(cells.index.to_numpy(), [*numbers.values()], MOST_SAMPLED),
+        sample_rows(chunk.index.to_numpy(), [as_numbers(chunk[name], decimal) for name in binned], MOST_SAMPLED),
     )
 
 
-def _numbers(cells: pd.DataFrame, columns: Sequence[Column], decimal: str) -> np.ndarray:
-    """(rows, columns), the numbers that stand for cells."""
-    parts = [column.type.numbers(cells[column.name], column, decimal) for column in columns]
-    return np.column_stack([*parts, np.empty((len(cells), 0))])
-
-
-def _filled(
-    columns: Sequence[Column], lacking: Sequence[Column], numbers: np.ndarray, missing: Counter[str]
-) -> list[Column]:
+def _filled(columns: Sequence[Column], numbers: Mapping[str, np.ndarray]) -> list[Column]:
     """All columns, those that miss values with what stands for these; without those that have no value at all.
 
     Args:
         columns: of a table.
-        lacking: those of which `numbers` are known.
-        numbers: (rows, lacking columns).
-        missing: column -> rows without a value.
+        numbers: column that misses values -> the numbers that stand for its cells.
     """
-    sampled = {column.name: values for column, values in zip(lacking, numbers.T, strict=True)}
     found = []
     for column in columns:
-        values = sampled.get(column.name)
-        if values is None or not missing[column.name]:
+        if (values := numbers.get(column.name)) is None:
             found.append(column)
         elif (known := values[np.isfinite(values)]).size:
             found.append(msgspec.structs.replace(column, fill=column.type.fill(known, column)))
@@ -219,7 +206,7 @@ def about_dropped(found: Survey, rows: CountedRows) -> list[str]:
 def _about_rows_of_a_schema(found: Survey, rows: CountedRows) -> list[str]:
     """The survey has not read the table, so that all there is to know is what the fit has found."""
     faults, table = rows.faults, found.table.name
-    for part in () if found.environment is None else found.environment.columns:
+    for part in found.environment.columns:
         if part.period is not None and faults.stray[part.name] and faults.missing[part.name] == rows.read:
             raise ValueError(without_dates(part, faults.examples[part.name]))
     for column in found.columns:

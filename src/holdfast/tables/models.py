@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 
 from holdfast import __version__
+from holdfast.core.errors import one_line
+from holdfast.core.validation import require
 from holdfast.core.writing import STANDARD_STREAM
 from holdfast.tables.columns import Column, EncodedColumn, Finite, encode_column, features_of, groups_of
 from holdfast.tables.remote import data_file, writing
@@ -142,8 +144,7 @@ class TableModel(
         file = data_file(path)
         if file == STANDARD_STREAM:
             return read_model(sys.stdin.buffer.read(), "standard input", argument)
-        if not file.exists():
-            raise ValueError(f"{argument} must be an existing file, got {str(file)!r}")
+        require(file.exists(), f"{argument} must be an existing file", repr(str(file)))
         try:
             with file.open("rb") as opened:
                 content = opened.read()
@@ -159,9 +160,7 @@ class TableModel(
         Columns whose coefficients are all zero need not be in the table.
         """
         needed = self.needed
-        lacking = [column.name for column in needed if column.name not in chunk]
-        if lacking:
-            raise ValueError(lacking_columns(lacking))
+        check_present((column.name for column in needed), chunk.columns)
         return self.combine([encode_column(chunk[column.name], column, decimal) for column in needed], chunk)
 
     def combine(self, encoded: Sequence[EncodedColumn], chunk: pd.DataFrame) -> pd.DataFrame:
@@ -175,7 +174,12 @@ class TableModel(
         scores[~known] = np.nan
         if self.task == "regression":
             return pd.DataFrame({"prediction": scores[:, 0]}, index=chunk.index)
-        probabilities = class_probabilities(scores)
+        from scipy.special import softmax  # takes a while to import, and regressions do without
+
+        if len(self.classes) == 2:  # one score, that of the second class against the first
+            scores = np.column_stack([np.zeros(len(scores)), scores])
+        with np.errstate(over="ignore"):
+            probabilities = softmax(scores, axis=1)
         best = np.argmax(np.where(known[:, None], probabilities, 0), axis=1)
         labels = np.array(self.classes, dtype=object)[best]
         labels[~known] = None
@@ -186,27 +190,11 @@ class TableModel(
         return pd.DataFrame({"prediction": labels, **columns}, index=chunk.index)
 
 
-def class_probabilities(scores: np.ndarray) -> np.ndarray:
-    """Probabilities of all classes, (rows, classes): logistic for one score, softmax for several.
-
-    Example:
-        >>> class_probabilities(np.array([[0.0]])).tolist()
-        [[0.5, 0.5]]
-    """
-    from scipy.special import expit, softmax
-
-    if scores.shape[1] > 1:
-        return softmax(scores, axis=1)
-    second = expit(scores[:, 0])
-    return np.column_stack([1 - second, second])
-
-
-def lacking_columns(names: list[str], file: str = "data") -> str:
-    """The sentence about columns that a table lacks."""
-    return (
-        f"data must have the {'columns' if len(names) > 1 else 'column'} {', '.join(map(repr, names))} that the model "
-        f"was fitted with, got {file} without"
-    )
+def check_present(needed: Iterable[str], columns: Collection[str], file: str = "data") -> None:
+    """Raise a ValueError if a table lacks columns that a model needs."""
+    names = [name for name in needed if name not in columns]
+    what = f"{'columns' if len(names) > 1 else 'column'} {', '.join(map(repr, names))}"
+    require(not names, f"data must have the {what} that the model was fitted with", f"{file} without")
 
 
 class _Header(msgspec.Struct):
@@ -251,12 +239,7 @@ this one reads 1 to 2)
         if version == 1:
             return msgspec.convert(_of_the_first_format(msgspec.json.decode(content)), TableModel)
         return msgspec.json.decode(content, type=TableModel)
-    except (
-        ValueError,
-        RecursionError,
-        AttributeError,
-        LookupError,
-        TypeError,
-    ) as error:  # those of msgspec are ValueErrors
-        reason = " ".join(str(error).split())[:300]
-        raise ValueError(f"{argument} must be a file written by `holdfast fit`, got {name} ({reason})") from error
+    except (ValueError, RecursionError, AttributeError, LookupError, TypeError) as error:  # msgspec has ValueErrors
+        raise ValueError(
+            f"{argument} must be a file written by `holdfast fit`, got {name} ({one_line(error)})"
+        ) from error

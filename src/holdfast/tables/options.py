@@ -1,12 +1,13 @@
-"""How a table is read: one object for `fit` and `advise`, and one for `predict`, in Python and on the command line.
+"""How a table is read: options for `fit` and `advise`, those for `predict`, and the columns that one pass reads.
 
 This module imports nothing heavy, so that the command line can show its help at once.
 """
 
-import codecs
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Literal, NamedTuple
+
+from holdfast.core.validation import check_fields, require
 
 MissingRule = Literal["auto", "drop", "impute"]
 # Columns that a message names.
@@ -53,25 +54,27 @@ class ReadingOptions:
         for name in ("categories", "numeric", "exclude"):
             words = getattr(self, name)
             columns = (words,) if isinstance(words, str) else words
-            if not isinstance(columns, Sequence) or not all(isinstance(column, str) for column in columns):
-                raise ValueError(f"{name} must be names of columns, got {words!r}")
+            named = isinstance(columns, Sequence) and all(isinstance(column, str) for column in columns)
+            require(named, f"{name} must be names of columns", repr(words))
             object.__setattr__(self, name, tuple(columns))
         for name in ("separator", "encoding", "id"):
-            if not isinstance(getattr(self, name), str | None):
-                raise ValueError(f"{name} must be a text, got {getattr(self, name)!r}")
+            require(isinstance(getattr(self, name), str | None), f"{name} must be a text", repr(getattr(self, name)))
         if self.separator is not None:
             separator = SEPARATORS.get(self.separator, self.separator)
-            if len(separator) != 1 or separator in '"\n\r\0' or separator.isalnum():
-                raise ValueError(f"separator must be one character, such as ';' or tab, got {self.separator!r}")
+            usable = len(separator) == 1 and separator not in '"\n\r\0' and not separator.isalnum()
+            require(usable, "separator must be one character, such as ';' or tab", repr(self.separator))
             object.__setattr__(self, "separator", separator)
-        if self.decimal not in (None, ".", ","):
-            raise ValueError(f"decimal must be '.' or ',', got {self.decimal!r}")
-        if self.decimal is not None and self.decimal == self.separator:
-            raise ValueError(f"decimal must be another character than separator, got {self.decimal!r} for both")
+        require(self.decimal in (None, ".", ","), "decimal must be '.' or ','", repr(self.decimal))
+        both = self.decimal is not None and self.decimal == self.separator
+        require(not both, "decimal must be another character than separator", f"{self.decimal!r} for both")
         if self.encoding is not None:
-            _check_encoding(self.encoding)
-        if self.missing not in ("auto", "drop", "impute"):
-            raise ValueError(f"missing must be one of auto, drop, impute, got {self.missing!r}")
+            try:
+                " ".encode(self.encoding)  # of an empty text Python would not look
+            except (LookupError, ValueError) as error:  # also of codecs between bytes, such as zip
+                raise ValueError(
+                    f"encoding must be known to Python, such as utf-8, latin-1 or utf-16, got {self.encoding!r}"
+                ) from error
+        check_fields(self)
 
     @property
     def given(self) -> list[str]:
@@ -81,8 +84,7 @@ class ReadingOptions:
     def refuse(self, names: tuple[str, ...], reason: str) -> None:
         """Raise a ValueError if one of these options is given, because it does not apply."""
         for name in names:
-            if name in self.given:
-                raise ValueError(f"{name} must be left out {reason}, got {getattr(self, name)!r}")
+            require(name not in self.given, f"{name} must be left out {reason}", repr(getattr(self, name)))
 
 
 @dataclass(frozen=True)
@@ -112,14 +114,22 @@ class PredictionOptions:
         return ReadingOptions(separator=self.separator, decimal=self.decimal, encoding=self.encoding, id=self.id)
 
 
-def _check_encoding(encoding: str) -> None:
-    try:
-        # Codecs between bytes, such as zip, are found as well, but decode to no text.
-        is_text = isinstance(codecs.lookup(encoding).name, str) and isinstance(b"".decode(encoding), str)
-    except (LookupError, ValueError, UnicodeError, TypeError):
-        is_text = False
-    if not is_text:
-        raise ValueError(f"encoding must be known to Python, such as utf-8, latin-1 or utf-16, got {encoding!r}")
+class Columns(NamedTuple):
+    """What is read of a table.
+
+    Attributes:
+        names: of the columns.
+        text: those to be read as text.
+        rows: at most that many in a chunk.
+    """
+
+    names: Sequence[str]
+    text: Collection[str]
+    rows: int
+
+    def covers(self, other: "Columns") -> bool:
+        """Whether the other ones are some of these columns, read in the same way."""
+        return {*other.names} <= {*self.names} and (self.rows, {*self.text}) == (other.rows, {*other.text})
 
 
 def listed(columns: Sequence[str]) -> str:
@@ -144,7 +154,6 @@ def named_columns(words: tuple[str, ...], columns: list[str], argument: str) -> 
     for word in words:
         parts = [word] if word in columns else [part.strip() for part in word.split(",")]
         for part in parts:
-            if part not in columns:
-                raise ValueError(f"{argument} must be one of the columns {listed(columns)}, got {part!r}")
+            require(part in columns, f"{argument} must be one of the columns {listed(columns)}", repr(part))
         names += parts
     return list(dict.fromkeys(names))

@@ -3,15 +3,18 @@
 import contextlib
 import re
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pandas as pd
 
+from holdfast.core.errors import one_line
 from holdfast.core.progress import Progress, stages
+from holdfast.core.validation import require
 from holdfast.tables.arrow import arrow_chunks, arrow_sizes
 from holdfast.tables.dialect import TextDialect
+from holdfast.tables.options import Columns
 from holdfast.tables.remote import DataFile, RemoteFile
 
 # Rows of a table that are read at once.
@@ -25,40 +28,43 @@ _TOO_LONG = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 
 
 def chunks_of(
-    parts: Iterable[Any],
-    sizes: Sequence[int],
-    rows: int,
-    text: Collection[str],
-    columns: Sequence[str],
-    progress: Progress | None,
+    parts: Iterable[Any], sizes: Sequence[int], columns: Columns, progress: Progress | None
 ) -> Iterator[pd.DataFrame]:
     """The chunks of all parts, one after the other.
 
     Args:
         parts: `FilePart` or `FramePart`.
         sizes: of the parts, by which progress is reported.
-        rows: at most that many in a chunk.
-        text: columns to be read as text.
         columns: to be read.
         progress: called with (done, total).
     """
     for part, size, report in zip(parts, sizes, stages(progress, sizes), strict=True):
-        for chunk, share in part.read(rows, text, columns):
+        for chunk, share in part.read(columns):
             yield chunk
             report(int(share * size), size)
 
 
+def check_usable(names: Collection[str], table: Any, hint: str = "") -> None:
+    """Raise a ValueError if one of these columns of a table, in files or a frame, holds no single values."""
+    for name, what in table.unusable.items():
+        found = f"{name!r} of {table.name}, which holds {what}{hint}"
+        require(name not in names, "columns must hold one value in each row", found)
+
+
 @dataclass(frozen=True)
-class TableSource:
-    """One file of a table.
+class FilePart:
+    """A file of a table, or some of its row groups.
 
     Attributes:
-        path: where it is.
+        path: where the file is.
         name: what it is called in messages.
         suffix: one of `SUFFIXES`.
-        columns: its columns, in order.
+        columns: all that it has, in order.
         unusable: columns that hold no single values -> what they hold instead.
         dialect: of a text file.
+        decimal: the decimal sign of numbers that are written as text.
+        first_row: the position of the first row in the table.
+        groups: the first row group (of parquet) or record batch (of feather), and the one after the last; None: all.
     """
 
     path: DataFile
@@ -67,48 +73,30 @@ class TableSource:
     columns: tuple[str, ...]
     unusable: dict[str, str]
     dialect: TextDialect | None = None
-
-
-@dataclass(frozen=True)
-class FilePart:
-    """A file of a table, or some of its row groups.
-
-    Attributes:
-        source: the file.
-        decimal: the decimal sign of numbers that are written as text.
-        first_row: the position of its first row in the table.
-        groups: the first of its row groups (of parquet) or record batches (of feather), and the one after the last;
-            None: the whole file.
-    """
-
-    source: TableSource
-    decimal: Literal[".", ","]
-    first_row: int
+    decimal: Literal[".", ","] = "."
+    first_row: int = 0
     groups: tuple[int, int] | None = None
 
-    def read(self, rows: int, text: Collection[str], columns: Sequence[str]) -> Iterator[tuple[pd.DataFrame, float]]:
+    def read(self, columns: Columns) -> Iterator[tuple[pd.DataFrame, float]]:
         """Chunks of bounded size, each with the share of the part that has been read then.
 
         The index of a chunk has the positions of its rows in the table.
 
         Args:
-            rows: at most that many in a chunk.
-            text: columns to be read as text.
             columns: to be read.
         """
-        source, dialect = self.source, self.source.dialect
-        if not source.path.exists():
+        if not self.path.exists():
             raise ValueError(
-                f"data must be readable by every worker under the same path, got {str(source.path)!r}, which a worker "
+                f"data must be readable by every worker under the same path, got {str(self.path)!r}, which a worker "
                 "does not find: put it on a file system that all of them share, or into an object store (s3://...)"
             )
-        if dialect is None:
-            chunks = arrow_chunks(source.path, rows, columns, text, self.groups)
+        if self.dialect is None:
+            chunks = arrow_chunks(self.path, columns, self.groups)
         else:
-            chunks = _text_chunks(source, dialect, rows, columns, text, self.decimal)
+            chunks = self._text_chunks(self.dialect, columns)
         position = self.first_row
         while True:
-            with own_words(source.name):
+            with own_words(self.name):
                 if (found := next(chunks, None)) is None:
                     return
             cells, share = found
@@ -118,22 +106,51 @@ class FilePart:
             position = index.stop
             yield pd.DataFrame(arrays, index, copy=False), share
 
+    def _text_chunks(self, dialect: TextDialect, columns: Columns) -> Iterator[tuple[dict[str, pd.Series], float]]:
+        """The cells of a text file, as `arrow_chunks` finds those of others.
+
+        What may be a category is text, and so 01 is not 1; of a column that begins with many different values pandas
+        finds the type, chunk by chunk.
+        """
+        form: dict[str, Any] = {
+            "sep": dialect.separator,
+            "decimal": self.decimal,
+            "encoding": dialect.encoding,
+            "compression": "gzip" if self.suffix.endswith(".gz") else None,
+            "header": 0,
+            "names": list(self.columns),
+            "index_col": False,
+            "skipinitialspace": dialect.separator != " ",
+            "low_memory": False,  # otherwise pandas would find different types for parts of a chunk
+        }
+        size = max(self.path.stat().st_size, 1)
+        with self.path.open("rb") as file:
+            begin = pd.read_csv(file, dtype=str, nrows=LOOKED_AT, **form)
+            as_found = {name for name in columns.names if name not in columns.text and begin[name].nunique() > MANY}
+            # All columns are read, because pandas would not notice rows that are too long otherwise.
+            types = {name: str for name in self.columns if name not in as_found}
+            file.seek(0)
+            with pd.read_csv(file, dtype=types, chunksize=columns.rows, **form) as reader:
+                for chunk in reader:
+                    # of a compressed file the compressed bytes; the reader is ahead by a buffer
+                    yield {name: chunk[name] for name in columns.names}, file.tell() / size
+
     def split(self) -> Iterator["FilePart"]:
         """Parts of about a million rows; a text file cannot be split, since a line may begin inside quotes.
 
         Nor can a feather file elsewhere: all of it would have to come here to count the rows of its parts.
         """
-        source = replace(self.source, path=self.source.path.resolve())  # workers stand in another folder
-        if source.dialect is not None or (isinstance(source.path, RemoteFile) and source.suffix == ".feather"):
-            yield replace(self, source=source)
+        whole = replace(self, path=self.path.resolve())  # workers stand in another folder
+        if self.dialect is not None or (isinstance(self.path, RemoteFile) and self.suffix == ".feather"):
+            yield whole
             return
-        with own_words(source.name):
-            sizes = arrow_sizes(source.path)
+        with own_words(self.name):
+            sizes = arrow_sizes(self.path)
         begin = count = done = 0
         for number, size in enumerate(sizes, 1):
             count += size
             if count >= PART_ROWS or number == len(sizes):
-                yield FilePart(source, self.decimal, self.first_row + done, (begin, number))
+                yield replace(whole, first_row=self.first_row + done, groups=(begin, number))
                 begin, done, count = number, done + count, 0
 
 
@@ -148,58 +165,15 @@ def own_words(name: str) -> Iterator[None]:
         raise ValueError(f"{name} cannot be read as a table: it has rows with more values than columns") from error
     except UnicodeError as error:
         raise ValueError(
-            f"{name} cannot be read as a table: bytes do not fit its encoding ({_one_line(error)}); --encoding names "
+            f"{name} cannot be read as a table: bytes do not fit its encoding ({_reason(error)}); --encoding names "
             "another, such as latin-1"
         ) from error
     except Exception as error:  # whatever pandas, pyarrow and gzip raise about a file, it cannot be read
-        raise ValueError(f"{name} cannot be read as a table: {_one_line(error)}") from error
+        raise ValueError(f"{name} cannot be read as a table: {_reason(error)}") from error
 
 
-def _one_line(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     if (found := _TOO_LONG.search(str(error))) is not None:
         columns, line, values = found.groups()
         return f"line {line} has {values} values, more than the {columns} columns"
-    return " ".join(str(error).split())[:300] or type(error).__name__
-
-
-def _text_chunks(
-    source: TableSource,
-    dialect: TextDialect,
-    rows: int,
-    columns: Sequence[str],
-    text: Collection[str],
-    decimal: str,
-) -> Iterator[tuple[dict[str, pd.Series], float]]:
-    """The cells of a text file, each chunk with the share of the file that has been read then.
-
-    What may be a category is text, and so 01 is not 1; of a column that begins with many different values pandas finds
-    the type, chunk by chunk.
-    """
-
-    def opened(file: Any, types: Mapping[str, Any], **options: Any) -> Any:
-        file.seek(0)
-        return pd.read_csv(
-            file,
-            sep=dialect.separator,
-            decimal=decimal,
-            encoding=dialect.encoding,
-            compression="gzip" if source.suffix.endswith(".gz") else None,
-            header=0,
-            names=list(source.columns),
-            index_col=False,
-            # All columns are read, because pandas would not notice rows that are too long otherwise.
-            dtype=types,
-            skipinitialspace=dialect.separator != " ",
-            low_memory=False,  # otherwise pandas would find different types for parts of a chunk
-            **options,
-        )
-
-    size = max(source.path.stat().st_size, 1)
-    with source.path.open("rb") as file:
-        begin = opened(file, dict.fromkeys(source.columns, str), nrows=LOOKED_AT)
-        as_found = {name for name in columns if name not in text and begin[name].nunique() > MANY}
-        types = {name: str for name in source.columns if name not in as_found}
-        with opened(file, types, chunksize=rows) as reader:
-            for chunk in reader:
-                # of a compressed file the compressed bytes; the reader is ahead by a buffer
-                yield {name: chunk[name] for name in columns}, file.tell() / size
+    return one_line(error)

@@ -6,7 +6,7 @@ not depend on where the table is cut, up to rounding, so both give the same answ
 """
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
@@ -19,6 +19,7 @@ from holdfast.core.progress import Progress, stages
 from holdfast.sweeps.engines.clusters import LostClusterError, connect, describe_worker, disconnect
 from holdfast.sweeps.engines.remote import RefusedWorkerError, Versions
 from holdfast.tables.frames import TableFrames
+from holdfast.tables.options import Columns
 from holdfast.tables.reading import TableFiles
 
 if TYPE_CHECKING:
@@ -44,24 +45,6 @@ class LostWorkerError(ConnectionError):
 
 Table = TableFiles | TableFrames
 """A table that is read in chunks."""
-
-
-class Columns(NamedTuple):
-    """What a pass reads of a table.
-
-    Attributes:
-        names: of the columns.
-        text: those to be read as text.
-        rows: in a chunk.
-    """
-
-    names: Sequence[str]
-    text: Collection[str]
-    rows: int
-
-    def covers(self, other: "Columns") -> bool:
-        """Whether another pass reads some of these columns in the same way."""
-        return {*other.names} <= {*self.names} and (self.rows, {*self.text}) == (other.rows, {*other.text})
 
 
 class Passes:
@@ -153,8 +136,7 @@ def _read_part(step: _Step, part: Any) -> Any:
     worker = _of_dask("get_worker")
     if worker is not None:
         step.versions.demand(Versions.installed(), describe_worker(worker))
-    names, text, rows = step.columns
-    found = _merged((step.collect(chunk) for chunk, _ in part.read(rows, text, names)), step.merge)
+    found = _merged((step.collect(chunk) for chunk, _ in part.read(step.columns)), step.merge)
     if worker is not None:
         worker.log_event(step.topic, 1)
     return found

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from holdfast.core.validation import require
 from holdfast.tables.columns import check_kind
-from holdfast.tables.encoding import encoded_columns
-from holdfast.tables.faults import CellFaults
-from holdfast.tables.models import TableModel, lacking_columns
+from holdfast.tables.encoding import CellFaults, encoded_columns
+from holdfast.tables.models import TableModel, check_present
 from holdfast.tables.options import KNOWN_BY_MODELS, ReadingOptions, listed
-from holdfast.tables.parts import CHUNK_ROWS
+from holdfast.tables.parts import CHUNK_ROWS, check_usable
 from holdfast.tables.reading import TableData, open_table
 from holdfast.tables.values import as_text
 
@@ -40,12 +40,7 @@ class TablePredictions:
     """
 
     def __init__(
-        self,
-        model: TableModel,
-        data: TableData,
-        options: ReadingOptions | None = None,
-        *,
-        chunk_rows: int = CHUNK_ROWS,
+        self, model: TableModel, data: TableData, options: ReadingOptions | None = None, *, chunk_rows: int = CHUNK_ROWS
     ):
         options = options or ReadingOptions()
         options.refuse(KNOWN_BY_MODELS, "for a prediction, whose columns the model knows")
@@ -53,21 +48,17 @@ class TablePredictions:
         self._model, self._needed, self._chunk_rows = model, model.needed, chunk_rows
         self.notes = list(self._table.notes)
         names = self._table.columns
-        self._id = options.id
-        if options.id is not None and options.id not in names:
-            raise ValueError(f"id must be one of the columns {listed(names)}, got {options.id!r}")
-        if options.id is None and model.id is not None:
-            self._id = model.id if model.id in names else None
-            if self._id is None:
-                self.notes.append(f"{self._table.name} has no column {model.id}, which identifies rows in the model.")
-        lacking = [column.name for column in self._needed if column.name not in names]
-        if lacking:
-            raise ValueError(lacking_columns(lacking, self._table.name))
-        for name, what in self._table.unusable.items():
-            if name == self._id or any(column.name == name for column in self._needed):
-                raise ValueError(
-                    f"columns must hold one value in each row, got {name!r} of {self._table.name}, which holds {what}"
-                )
+        self._id = model.id if options.id is None else options.id
+        if self._id is not None and self._id not in names:
+            require(options.id is None, f"id must be one of the columns {listed(names)}", repr(options.id))
+            self.notes.append(f"{self._table.name} has no column {model.id}, which identifies rows in the model.")
+            self._id = None
+        needed, carried = [column.name for column in self._needed], [] if self._id is None else [self._id]
+        check_present(needed, names, self._table.name)
+        check_usable([*needed, *carried], self._table)
+        # a model without any coefficient still has a prediction for each row
+        self._read = [*needed, *carried] or names[:1]
+        self._text = {*carried, *(column.name for column in self._needed if column.type.reads_text)}
         self._start()
 
     def _start(self) -> None:
@@ -76,16 +67,9 @@ class TablePredictions:
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
         self._start()
-        text = {column.name for column in self._needed if column.type.reads_text}
-        wanted = {column.name for column in self._needed}
-        if self._id is not None:
-            text, wanted = text | {self._id}, wanted | {self._id}
-        # A model without any coefficient still has a prediction for each row.
-        columns = wanted or set(self._table.columns[:1])
-        for chunk in self._table.chunks(self._chunk_rows, text, columns):
+        for chunk in self._table.chunks(self._chunk_rows, self._text, self._read):
             yield self._predict(chunk)
-        if self.rows == 0:
-            raise ValueError(f"data must have at least one row, got {self._table.name} with none")
+        require(self.rows > 0, "data must have at least one row", f"{self._table.name} with none")
 
     def _predict(self, chunk: pd.DataFrame) -> pd.DataFrame:
         if self.rows == 0:

@@ -2,25 +2,25 @@
 
 import atexit
 import functools
-import glob
 import gzip
+import shutil
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal, TextIO
 
 import pandas as pd
 
-from holdfast.core.addresses import is_address
 from holdfast.core.progress import Progress
+from holdfast.core.validation import require
 from holdfast.core.writing import STANDARD_STREAM
 from holdfast.tables.arrow import arrow_columns
 from holdfast.tables.dialect import find_dialect, first_lines
-from holdfast.tables.options import ReadingOptions
-from holdfast.tables.parts import CHUNK_ROWS, FilePart, TableSource, chunks_of, own_words
+from holdfast.tables.options import Columns, ReadingOptions
+from holdfast.tables.parts import CHUNK_ROWS, FilePart, chunks_of, own_words
 from holdfast.tables.remote import DataFile, data_file, matching_files
 from holdfast.tables.sampling import PART_SPAN
 
@@ -42,7 +42,7 @@ class TableFiles:
     """A table in files that have been looked at, ready to be read in chunks.
 
     Attributes:
-        sources: the files.
+        files: each of them.
         decimal: the decimal sign of numbers that are written as text.
         notes: how text files were read, if in an unusual way.
 
@@ -55,7 +55,7 @@ class TableFiles:
         (['light'], [2, 1, 2, 1])
     """
 
-    sources: tuple[TableSource, ...]
+    files: tuple[FilePart, ...]
     decimal: Literal[".", ","]
     notes: tuple[str, ...]
     on_dask: ClassVar = False
@@ -63,23 +63,23 @@ class TableFiles:
     @property
     def name(self) -> str:
         """What the table is called in messages."""
-        more = len(self.sources) - 1
-        return self.sources[0].name + (f" and {more} more" if more else "")
+        more = len(self.files) - 1
+        return self.files[0].name + (f" and {more} more" if more else "")
 
     @property
     def is_text(self) -> bool:
         """Whether there are text files among them, which take long to read."""
-        return any(source.dialect is not None for source in self.sources)
+        return any(file.dialect is not None for file in self.files)
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns of any file, in the order of the first."""
-        return list(dict.fromkeys(name for source in self.sources for name in source.columns))
+        return list(dict.fromkeys(name for file in self.files for name in file.columns))
 
     @property
     def unusable(self) -> dict[str, str]:
         """Columns that hold no single values -> what they hold instead."""
-        return {name: what for source in self.sources for name, what in source.unusable.items()}
+        return {name: what for file in self.files for name, what in file.unusable.items()}
 
     def chunks(
         self,
@@ -102,8 +102,8 @@ class TableFiles:
         if not wanted:
             return iter(())
         self._check_same(wanted)
-        sizes = [source.path.stat().st_size for source in self.sources]
-        return chunks_of(self._files(), sizes, rows, text, wanted, progress)
+        sizes = [file.path.stat().st_size for file in self.files]
+        return chunks_of(self.files, sizes, Columns(wanted, text, rows), progress)
 
     def counted(self, lengths: Mapping[int, int]) -> "TableFiles":
         """The same: rows of files are numbered file by file, whatever reads them."""
@@ -111,34 +111,27 @@ class TableFiles:
 
     def parts(self, columns: Sequence[str]) -> list[FilePart]:
         """Files, or row groups of them, that workers can read side by side; ValueError for standard input."""
-        if any(source.name == STANDARD_INPUT for source in self.sources):
+        if any(file.name == STANDARD_INPUT for file in self.files):
             raise ValueError("data must be files that workers can read, got '-', the standard input of this process")
         self._check_same(columns)
-        return [part for file in self._files() for part in file.split()]
+        return [part for file in self.files for part in file.split()]
 
     def part_name(self, number: int) -> str:
         """What a part is called in messages."""
         part = self.parts(())[number]
         groups = "" if part.groups is None else f", row groups {part.groups[0]} to {part.groups[1] - 1}"
-        return part.source.name + groups
+        return part.name + groups
 
     def _check_same(self, columns: Sequence[str]) -> None:
         """Raise a ValueError if a file lacks one of the columns that are read; others may differ."""
-        first = self.sources[0]
-        for other in self.sources[1:]:
+        first, *others = self.files
+        for other in others:
             lacking = [name for name in columns if name in first.columns and name not in other.columns]
             added = [name for name in columns if name not in first.columns and name in other.columns]
-            if lacking or added:
-                parts = [f"lacks {', '.join(map(repr, lacking))}"] if lacking else []
-                parts += [f"adds {', '.join(map(repr, added))}"] if added else []
-                raise ValueError(
-                    f"columns must be the same in all files, got {other.name}, which {' and '.join(parts)} compared "
-                    f"with {first.name}"
-                )
-
-    def _files(self) -> Iterator[FilePart]:
-        for number, source in enumerate(self.sources):
-            yield FilePart(source, self.decimal, number * PART_SPAN)
+            changes = {verb: names for verb, names in (("lacks", lacking), ("adds", added)) if names}
+            words = " and ".join(f"{verb} {', '.join(map(repr, names))}" for verb, names in changes.items())
+            found = f"{other.name}, which {words} compared with {first.name}"
+            require(not changes, "columns must be the same in all files", found)
 
 
 def open_table(data: TableData, options: ReadingOptions | None = None) -> TableFiles:
@@ -157,100 +150,85 @@ def open_table(data: TableData, options: ReadingOptions | None = None) -> TableF
         ValueError: columns must have different names, got 'light' more than once in plants.csv
     """
     options = options or ReadingOptions()
-    sources = tuple(_open(path, options) for path in _expand(data))
-    dialects = {source.name: source.dialect for source in sources if source.dialect is not None}
+    files = [_open(path, options) for path in _expand(data)]
+    dialects = {file.name: file.dialect for file in files if file.dialect is not None}
     if not dialects:
-        formats = ", ".join(sorted({source.suffix for source in sources}))
+        formats = ", ".join(sorted({file.suffix for file in files}))
         options.refuse(("separator", "decimal", "encoding"), f"for {formats}, which says itself how it is written")
     signs = {dialect.decimal for dialect in dialects.values()} - {None}
-    if len(signs) > 1:
-        raise ValueError(
-            f"decimal must be the same in all files, got decimal points and decimal commas in {', '.join(dialects)}"
-        )
+    found = f"decimal points and decimal commas in {', '.join(dialects)}"
+    require(len(signs) < 2, "decimal must be the same in all files", found)
     notes = tuple(note for dialect in dialects.values() for note in dialect.notes)
-    return TableFiles(sources, "," if signs == {","} else ".", notes)
+    decimal: Literal[".", ","] = "," if signs == {","} else "."
+    rows = (number * PART_SPAN for number in range(len(files)))
+    placed = (replace(file, decimal=decimal, first_row=row) for file, row in zip(files, rows, strict=True))
+    return TableFiles(tuple(placed), decimal, notes)
 
 
 def _expand(data: TableData) -> list[DataFile]:
     """The files behind paths, addresses and patterns."""
     words = [data] if isinstance(data, str | Path) else list(data)
-    if not words:
-        raise ValueError("data must name at least one file, got none")
+    require(len(words) > 0, "data must name at least one file", "none")
     files: list[DataFile] = []
     for word in map(str, words):
-        remote = is_address(word)
-        if _SPECIAL.isdisjoint(word) or (not remote and Path(word).exists()):
-            files.append(data_file(word))
-            continue
-        found: list[DataFile] = [*matching_files(word)] if remote else _matching_paths(word)
-        if not found:
-            raise ValueError(f"data must match at least one file, got the pattern {word!r}, which matches none")
+        file = data_file(word)
+        named = _SPECIAL.isdisjoint(word) or (isinstance(file, Path) and file.exists())
+        found = [file] if named else matching_files(word)
+        require(len(found) > 0, "data must match at least one file", f"the pattern {word!r}, which matches none")
         files += found
-    twice = [str(file) for file, count in Counter(files).items() if count > 1]
-    if twice:
-        raise ValueError(f"data must name each file once, got {twice[0]!r} more than once")
+    for file, count in Counter(files).items():
+        require(count == 1, "data must name each file once", f"{str(file)!r} more than once")
     return files
 
 
-def _matching_paths(pattern: str) -> list[DataFile]:
-    return [Path(path) for path in sorted(glob.glob(pattern, recursive=True)) if Path(path).is_file()]
-
-
 def suffix_of(path: DataFile) -> str:
-    """The longest known suffix of a name, in lower case.
+    """The known suffix of a name, in lower case.
 
     Example:
         >>> suffix_of(Path("PLANTS.CSV.GZ"))
         '.csv.gz'
     """
-    found = [suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)]
-    if not found:
-        raise ValueError(f"data must be a file that ends in {', '.join(SUFFIXES)}, got {str(path)!r}")
-    return max(found, key=len)
+    for suffix in SUFFIXES:
+        if path.name.lower().endswith(suffix):
+            return suffix
+    raise ValueError(f"data must be a file that ends in {', '.join(SUFFIXES)}, got {str(path)!r}")
 
 
-def _open(path: DataFile, options: ReadingOptions) -> TableSource:
+def _open(path: DataFile, options: ReadingOptions) -> FilePart:
+    name = path.name
     if path == STANDARD_STREAM:
         path, name = _spool(sys.stdin), STANDARD_INPUT
-        suffix = path.name.removeprefix(path.name.split(".")[0])
-    else:
-        name, suffix = path.name, suffix_of(path)
-        if not path.exists():
-            raise ValueError(f"data must be an existing file, got {str(path)!r}")
-        if not path.is_file():
-            raise ValueError(f"data must be a file, got {str(path)!r}, which is none")
+    suffix = suffix_of(path)
+    require(path.exists(), "data must be an existing file", repr(str(path)))
+    require(path.is_file(), "data must be a file", f"{str(path)!r}, which is none")
     if suffix not in TEXT_SUFFIXES:
         with own_words(name):
             names, unusable = arrow_columns(path)
-        return TableSource(path, name, suffix, _check_names(names, name), unusable)
+        return FilePart(path, name, suffix, _check_names(names, name), unusable)
     with own_words(name), path.open("rb") as file:
         sample = first_lines(gzip.GzipFile(fileobj=file) if suffix.endswith(".gz") else file)
     dialect = find_dialect(sample, name, options, TEXT_SUFFIXES[suffix])
     named = (header.strip() or f"column {number}" for number, header in enumerate(dialect.header, 1))
-    return TableSource(path, name, suffix, _check_names(list(named), name), {}, dialect)
+    return FilePart(path, name, suffix, _check_names(list(named), name), {}, dialect)
 
 
 @functools.cache
 def _spool(standard_input: TextIO) -> Path:
     """Standard input in a temporary file, because a table is read more than once."""
     stream = standard_input.buffer
-    content = stream.read(8)
-    suffix = next((suffix for begin, suffix in _BEGINNINGS.items() if content.startswith(begin)), ".csv")
+    begin = stream.read(8)
+    suffix = next((suffix for mark, suffix in _BEGINNINGS.items() if begin.startswith(mark)), ".csv")
     with tempfile.NamedTemporaryFile(prefix="holdfast-", suffix=suffix, delete=False) as file:
-        path = Path(file.name)
-        atexit.register(path.unlink, missing_ok=True)
-        while content:
-            file.write(content)
-            content = stream.read(1 << 20)
-    return path
+        atexit.register(Path(file.name).unlink, missing_ok=True)
+        file.write(begin)
+        shutil.copyfileobj(stream, file)
+    return Path(file.name)
 
 
 def _check_names(names: Sequence[str], file: str) -> tuple[str, ...]:
     twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValueError(
-            f"columns must have different names, got {', '.join(map(repr, twice[:5]))} more than once in {file}"
-        )
+    found = f"{', '.join(map(repr, twice[:5]))} more than once in {file}"
+    require(not twice, "columns must have different names", found)
     if not names:
         raise ValueError(f"{file} cannot be read as a table: it has no columns")
     return tuple(names)

@@ -1,5 +1,6 @@
 """Files behind addresses such as s3://bucket/plants.parquet, by fsspec, with what tables need of a path."""
 
+import glob
 import posixpath
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
 from holdfast.core.addresses import file_system, is_address, reaching
+from holdfast.core.validation import require
 from holdfast.core.writing import check_output, replacing
 
 # A question mark in them begins a query, and they cannot be listed.
@@ -84,8 +86,8 @@ def data_file(word: str | Path) -> DataFile:
     return RemoteFile(str(word)) if is_address(word) else Path(word)
 
 
-def matching_files(pattern: str) -> list[RemoteFile]:
-    """The files that a pattern such as s3://bucket/*.parquet matches, in the order of their addresses.
+def matching_files(pattern: str) -> list[DataFile]:
+    """The files that a pattern such as data/*.csv or s3://bucket/*.parquet matches, in the order of their names.
 
     Example:
         >>> import fsspec
@@ -94,6 +96,8 @@ def matching_files(pattern: str) -> list[RemoteFile]:
         >>> [file.name for file in matching_files("memory://fields/*.csv")]
         ['a.csv', 'b.csv']
     """
+    if not is_address(pattern):
+        return [Path(path) for path in sorted(glob.glob(pattern, recursive=True)) if Path(path).is_file()]
     if pattern.startswith(_WITHOUT_PATTERNS):
         return [RemoteFile(pattern)]
     system, path = file_system(pattern)
@@ -113,10 +117,10 @@ def check_output_file(file: DataFile, suffixes: Sequence[str], *, overwrite: boo
     if isinstance(file, Path):
         check_output(file, suffixes, overwrite=overwrite)
         return
-    if not file.address.lower().endswith(tuple(suffixes)):
-        raise ValueError(f"out must end in {' or '.join(suffixes)}, got {file.address!r}")
-    if file.exists() and not overwrite:
-        raise ValueError(f"out must not exist yet (overwrite=True or --overwrite replaces it), got {file.address!r}")
+    named, address = file.address.lower().endswith(tuple(suffixes)), repr(file.address)
+    require(named, f"out must end in {' or '.join(suffixes)}", address)
+    free = overwrite or not file.exists()
+    require(free, "out must not exist yet (overwrite=True or --overwrite replaces it)", address)
 
 
 def writing(file: DataFile) -> AbstractContextManager[Path]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from holdfast.tables.columns import COLUMN_TYPES, MOST_COUNTED
+from holdfast.tables.columns import COLUMN_TYPES, MOST_COUNTED, ScalarType
 from holdfast.tables.sampling import PART_SPAN
 from holdfast.tables.values import all_numbers, as_text, coded_text, grouped, is_date, is_number, text_counts
 
@@ -128,8 +128,9 @@ def scan_column(cells: pd.Series, decimal: str = ".") -> ColumnScan:
     different = coded_text(np.arange(len(counts)), list(counts))
     weights = np.array([*counts.values()], int)
     fitting, infinities, stray = Counter[str](), Counter[str](), {}
-    for name, kind in COLUMN_TYPES.items():
-        numbers = kind.recognise(different, decimal)
+    scalars = {name: kind for name, kind in COLUMN_TYPES.items() if isinstance(kind, ScalarType)}
+    for name, kind in scalars.items():  # what is none of them is a category
+        numbers = kind.parse(different, decimal)
         others = np.isnan(numbers)
         fitting[name] = int(weights[~others].sum())
         infinities[name] = int(weights[np.isinf(numbers)].sum())

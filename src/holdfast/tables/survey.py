@@ -1,8 +1,9 @@
 """What the columns of a table are: features, target, environments, or nothing that can be used."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from typing import Literal
 
 import msgspec
@@ -10,14 +11,14 @@ import numpy as np
 import pandas as pd
 
 from holdfast.core.progress import Progress
+from holdfast.core.validation import require
 from holdfast.tables.columns import COLUMN_TYPES, NUMBER, Column, check_features, features_of, groups_of
-from holdfast.tables.encoding import EncodedRows, RowEncoding
-from holdfast.tables.faults import CellFaults
+from holdfast.tables.encoding import RowEncoding
 from holdfast.tables.labels import EnvironmentRule, parse_environment, without_dates
-from holdfast.tables.models import TableModel, lacking_columns
-from holdfast.tables.options import KNOWN_BY_MODELS, ReadingOptions, listed, named_columns
-from holdfast.tables.parts import CHUNK_ROWS
-from holdfast.tables.passes import Columns, Passes, Table
+from holdfast.tables.models import TableModel, check_present
+from holdfast.tables.options import KNOWN_BY_MODELS, Columns, ReadingOptions, listed, named_columns
+from holdfast.tables.parts import CHUNK_ROWS, check_usable
+from holdfast.tables.passes import Passes, Table
 from holdfast.tables.scan import ColumnScan, TableScan, scan_chunk
 from holdfast.tables.values import as_numbers
 
@@ -29,7 +30,7 @@ class Survey:
     Attributes:
         table: the files or the data frame.
         target: name of the column to predict.
-        environment: how rows get their environments; None: there is one.
+        environment: how rows get their environments.
         columns: the features.
         target_values: different values of the target in order, at most three of them; None: more than a thousand.
         target_numeric: whether the target holds numbers.
@@ -44,7 +45,7 @@ class Survey:
 
     table: Table
     target: str
-    environment: EnvironmentRule | None
+    environment: EnvironmentRule
     columns: tuple[Column, ...]
     target_values: tuple | None
     target_numeric: bool
@@ -59,8 +60,7 @@ class Survey:
     @property
     def used(self) -> list[str]:
         """Names of the columns that a fit reads."""
-        environments = [] if self.environment is None else self.environment.names
-        return [self.target, *environments, *(column.name for column in self.columns)]
+        return [self.target, *self.environment.names, *(column.name for column in self.columns)]
 
     @property
     def features(self) -> list[str]:
@@ -81,13 +81,6 @@ class Survey:
     def encoding(self) -> RowEncoding:
         """How its rows become features."""
         return RowEncoding(self.target, self.target_numeric, self.environment, self.columns, self.table.decimal)
-
-    def examined(
-        self, progress: Progress | None = None, *, encoded: bool = True
-    ) -> Iterator[tuple[int, EncodedRows, CellFaults]]:
-        """Of each chunk the number of its rows, those without missing values, and why the others cannot be used."""
-        for chunk in self.table.chunks(self.chunk_rows, self.text, self.used, progress):
-            yield len(chunk), *self.encoding.examined(chunk, encoded=encoded)
 
 
 def survey(
@@ -128,27 +121,20 @@ def survey(
     if seen is None or not (rows := sum(seen.lengths.values())):
         raise ValueError(f"data must have at least one row, got {table.name} with none")
     found = seen.columns
-    for period in () if roles.rule is None else roles.rule.columns:
+    for period in roles.rule.columns:
         if period.period is not None and found[period.name].present and not found[period.name].fitting["date"]:
             raise ValueError(without_dates(period, min(found[period.name].values or found[period.name].stray.values())))
     numeric = target in roles.numeric or (found[target].kind == "number" and target not in roles.categories)
-    columns, notes, missing = [], list(table.notes), {}
-    for name in scanned:
-        if name == target and numeric:
-            absent = rows - NUMBER.usable(found[name])
-        elif name == target or name in roles.environments:
-            absent = found[name].missing
-        else:
-            column, said = _column(name, found[name], roles)
-            notes += said
-            if column is None:
-                continue
-            columns.append(column)
-            absent = rows - column.type.usable(found[name])
-        if absent:
-            missing[name] = absent
+    inputs = [name for name in scanned if name != target and name not in roles.environments]
+    described = [_column(name, found[name], roles) for name in inputs]
+    columns = [column for column, _ in described if column is not None]
+    notes = [*table.notes, *(note for _, said in described for note in said)]
+    usable = {name: found[name].present for name in (target, *roles.environments)}
+    usable |= {column.name: column.type.usable(found[column.name]) for column in columns}
     if numeric:
         notes += NUMBER.about_stray(target, found[target])
+        usable[target] = NUMBER.usable(found[target])
+    missing = {name: rows - usable[name] for name in scanned if usable.get(name, rows) < rows}
     if not columns:
         reasons = " ".join(notes)
         raise ValueError(f"data must have at least one column that can be a feature, got none. {reasons}".strip())
@@ -159,7 +145,7 @@ def survey(
     return Survey(
         table.counted(seen.lengths),
         target,
-        None if roles.rule is None else replace(roles.rule, numbered=numbered),
+        replace(roles.rule, numbered=numbered),
         tuple(columns),
         _few_values(found[target], numeric),
         numeric,
@@ -212,20 +198,16 @@ def survey_as(
     options = options or ReadingOptions()
     options.refuse(KNOWN_BY_MODELS, "with a schema, which says what the columns are")
     roles = _roles(table, target, environment, replace(options, exclude=tuple({*table.unusable} - {target})))
-    if target != model.target:
-        raise ValueError(f"target must be {model.target!r} with this schema, got {target!r}")
+    require(target == model.target, f"target must be {model.target!r} with this schema", repr(target))
     names = [column.name for column in model.columns]
-    lacking = [name for name in names if name not in table.columns]
-    if lacking:
-        raise ValueError(lacking_columns(lacking, table.name))
-    for name in [*roles.environments, *names]:
-        if name in table.unusable:
-            raise ValueError(_several_values(name, table))
-    for name in roles.environments & set(names):
-        raise ValueError(f"environment must be made of columns that are no features of the schema, got {name!r}")
+    check_present(names, table.columns, table.name)
+    check_usable(names, table)
+    contract = "environment must be made of columns that are no features of the schema"
+    for name in names:
+        require(name not in roles.environments, contract, repr(name))
     numeric = model.task == "regression" or not np.isnan(as_numbers(pd.Series(model.classes, dtype=object))).any()
     text = roles.text | {column.name for column in model.columns if column.type.reads_text}
-    rule = None if roles.rule is None else replace(roles.rule, numbered=roles.environments)
+    rule = replace(roles.rule, numbered=roles.environments)
     # what a column is does not depend on whether its effect is a curve, which is for the rows of this table to say
     columns = tuple(msgspec.structs.replace(column, knots=()) for column in model.columns)
     return Survey(table, target, rule, columns, (), numeric, 0, table.notes, {}, text, options, chunk_rows, model.task)
@@ -235,7 +217,7 @@ def survey_as(
 class _Roles:
     """Which columns the user has named, and for what."""
 
-    rule: EnvironmentRule | None
+    rule: EnvironmentRule
     environments: frozenset[str]
     categories: frozenset[str]
     numeric: frozenset[str]
@@ -246,45 +228,33 @@ class _Roles:
 def _roles(table: Table, target: str, environment: str | None, options: ReadingOptions) -> _Roles:
     names = table.columns
     for argument, name in (("target", target), ("id", options.id)):
-        if name is not None and name not in names:
-            raise ValueError(f"{argument} must be one of the columns {listed(names)}, got {name!r}")
+        require(name is None or name in names, f"{argument} must be one of the columns {listed(names)}", repr(name))
     named = {
         argument: frozenset(named_columns(getattr(options, argument), names, argument))
         for argument in ("categories", "numeric", "exclude")
     }
-    rule = None if environment is None else EnvironmentRule(parse_environment(environment, names))
-    environments = frozenset() if rule is None else frozenset(rule.names)
-    if target in environments:
-        raise ValueError(f"environment must be another column than target, got {target!r} for both")
-    if target == options.id:
-        raise ValueError(f"id must be another column than target, got {target!r} for both")
-    if target in named["exclude"]:
-        raise ValueError(f"exclude must not name the target, got {target!r}")
-    for one, other in (("categories", "numeric"), ("categories", "exclude"), ("numeric", "exclude")):
+    rule = EnvironmentRule(() if environment is None else parse_environment(environment, names))
+    environments = frozenset(rule.names)
+    for argument, others in (("environment", environments), ("id", {options.id})):
+        require(target not in others, f"{argument} must be another column than target", f"{target!r} for both")
+    require(target not in named["exclude"], "exclude must not name the target", repr(target))
+    for one, other in combinations(named, 2):
         for name in sorted(named[one] & named[other]):
             raise ValueError(f"{one} and {other} must name different columns, got {name!r} in both")
     ignored = named["exclude"] - environments
     if options.id is not None and options.id not in environments:
         ignored |= {options.id}
-    for name in table.unusable:
-        if name not in ignored:
-            hint = "" if name == target or name in environments else "; --exclude leaves it out"
-            raise ValueError(_several_values(name, table) + hint)
-    plain = frozenset() if rule is None else frozenset(column.name for column in rule.columns if column.plain)
-    return _Roles(rule, environments, named["categories"], named["numeric"], ignored, named["categories"] | plain)
-
-
-def _several_values(name: str, table: Table) -> str:
-    what = table.unusable[name]
-    return f"columns must hold one value in each row, got {name!r} of {table.name}, which holds {what}"
+    check_usable({target, *environments}, table)
+    check_usable({*names} - ignored, table, "; --exclude leaves it out")
+    text = named["categories"].union(column.name for column in rule.columns if column.plain)
+    return _Roles(rule, environments, named["categories"], named["numeric"], ignored, text)
 
 
 def _column(name: str, found: ColumnScan, roles: _Roles) -> tuple[Column | None, list[str]]:
     """The column as a feature, or None, and notes about it."""
     kind, named = found.kind, name in roles.numeric
     if named:
-        if found.fitting["number"] <= found.infinite["number"]:
-            raise ValueError(f"numeric must name columns of numbers, got {name!r}, which holds none")
+        require(NUMBER.usable(found) > 0, "numeric must name columns of numbers", f"{name!r}, which holds none")
         kind = "number"
     elif kind == "empty":
         return None, [f"{name} is empty and was left out."]

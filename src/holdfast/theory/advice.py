@@ -173,6 +173,54 @@ def sufficient_batch_size(
     return batch_size * 2 ** doublings[enough] if enough < len(doublings) else None
 
 
+def search_settings(
+    environments: Environments,
+    window: Window,
+    *,
+    confidence: float,
+    tolerance: float,
+    **sampling: Unpack[SamplingOptions],
+) -> tuple[Advice | None, list[str]]:
+    """The settings that `advise` finds, and what they promise in words, or why there are none.
+
+    Args:
+        environments: the law of S(e).
+        window: its sharp window.
+        confidence: wanted probability that the spurious share ends below the tolerance.
+        tolerance: largest spurious share that counts as washed out.
+        sampling: the arguments of `Sampling`.
+
+    Example:
+        >>> from holdfast.sensing.environments import two_point
+        >>> law = two_point(1.0, 6.0)
+        >>> search_settings(law, sharp_window(law), confidence=0.95, tolerance=0.01)[1][0].split(":")[0]
+        'Advised'
+    """
+    if window.empty:
+        return None, []
+    batch_size = sampling.get("batch_size")
+    wanted: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance, "window": window, **sampling}
+    advised = advise(environments, **wanted)
+    if advised is None:
+        none = f"No settings can be advised for a confidence of {confidence:g}"
+        if diagonalised(environments) is None:
+            return None, [f"{none}: their strengths do not commute."]
+        enough = None if batch_size is None else sufficient_batch_size(environments, **wanted)
+        if enough is None:
+            return None, [f"{none}: no starting point is small enough."]
+        return None, [
+            f"{none}: the sampling error of batches of {batch_size} brings too much of the spurious signal back, and "
+            f"batches of {enough} would suffice."
+        ]
+    lost = f", {100 * advised.diverged:.2g} % of the runs diverge" if advised.diverged else ""
+    return advised, [
+        f"Advised: step size {advised.step_size:.3g}, init scale {advised.init_scale:.2g}, {advised.steps} steps.",
+        f"{Sampling(**sampling).words.capitalize()} the spurious share then ends below {tolerance:g} with a "
+        f"probability of at least {1 - advised.failure:.3f}: its median is {advised.median:.2g}, its mean "
+        f"{advised.mean:.2g}{lost}.",
+    ]
+
+
 def _candidates(window: Window, step_size: float | None) -> list[float]:
     """Step sizes to consider."""
     if window.empty:

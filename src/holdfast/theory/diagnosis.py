@@ -8,10 +8,9 @@ import numpy as np
 from holdfast.core.statistics import Estimate
 from holdfast.core.validation import COUNT, NUMBER
 from holdfast.sensing.environments import Environments
-from holdfast.theory.advice import Advice, advise, sufficient_batch_size
-from holdfast.theory.finite_time import LogShare, log_share, median_share
-from holdfast.theory.lyapunov import exponents, stationary_shares, top_exponent
-from holdfast.theory.order import check_numbers
+from holdfast.theory.advice import Advice, search_settings
+from holdfast.theory.finite_time import LogShare, check_numbers, log_share, median_share
+from holdfast.theory.lyapunov import exponents, growth_in_words, stationary_shares, top_exponent
 from holdfast.theory.order_advice import advise_order
 from holdfast.theory.sampling import Sampling, SamplingOptions
 from holdfast.theory.shares import simulate_shares
@@ -124,7 +123,8 @@ signal grows at every step size and nothing can be washed out.
     NUMBER.check("tolerance", tolerance)
     batch_size = sampling.get("batch_size")
     COUNT.check("batch_size", 1 if batch_size is None else batch_size)
-    found, top = limits(environments, Sampling(**sampling).spectrum), top_exponent(environments, step_size)
+    measured = Sampling(**sampling)
+    found, top = limits(environments, measured.spectrum), top_exponent(environments, step_size)
     window, paper = window_within(found, environments), paper_window(environments)
     stable = step_size < min(found.invariant, found.bounded)
     given: dict[str, Any] = {"step_size": step_size, "steps": steps, "init_scale": init_scale}
@@ -141,10 +141,9 @@ signal grows at every step size and nothing can be washed out.
     ordered = given if advised is None else {name: getattr(advised, name) for name in given}
     sentences = [window.sentence, about_step_size(environments, step_size, found, top, stationary)]
     if median is not None and mean is not None:
-        batches = "without sampling error" if batch_size is None else f"with fresh batches of {batch_size}"
         few = ", because a few keep much more" if mean > 2 * median else ""
         sentences.append(
-            f"After {steps} steps from an init scale of {init_scale:g}, and {batches}, half of the runs have a "
+            f"After {steps} steps from an init scale of {init_scale:g}, and {measured.words}, half of the runs have a "
             f"spurious share below {median:.2g} (the median); its mean over runs is {mean:.2g}{few}."
         )
     sentences += advice
@@ -186,11 +185,10 @@ def about_step_size(
         )
     if top.low <= 0 <= top.high:
         return f"At step size {step_size:g} the exponent is too close to zero to tell its sign."
-    rate = f"{float(f'{100 * abs(np.expm1(top.value)):.2g}'):g} %"
+    end = " and dies out"
     if top.value > 0:
-        share = "" if stationary is None else _long_run(environments, step_size, stationary)
-        return f"At step size {step_size:g} the spurious signal grows by {rate} a step{share}."
-    return f"At step size {step_size:g} the spurious signal shrinks by {rate} a step and dies out."
+        end = "" if stationary is None else _long_run(environments, step_size, stationary)
+    return f"At step size {step_size:g} the spurious signal {growth_in_words(top.value)}{end}."
 
 
 def _long_run(environments: Environments, step_size: float, stationary: np.ndarray) -> str:
@@ -202,52 +200,3 @@ def _long_run(environments: Environments, step_size: float, stationary: np.ndarr
         return f", in the long run to a share of {stationary[direction]:.2g}"
     law = stationary_law(environments, step_size, direction=direction)
     return f"; in the long run and without sampling error its share has {law.averages}"
-
-
-def search_settings(
-    environments: Environments,
-    window: Window,
-    *,
-    confidence: float,
-    tolerance: float,
-    **sampling: Unpack[SamplingOptions],
-) -> tuple[Advice | None, list[str]]:
-    """The settings that `advise` finds, and what they promise in words, or why there are none.
-
-    Args:
-        environments: the law of S(e).
-        window: its sharp window.
-        confidence: wanted probability that the spurious share ends below the tolerance.
-        tolerance: largest spurious share that counts as washed out.
-        sampling: the arguments of `Sampling`.
-
-    Example:
-        >>> from holdfast.sensing.environments import two_point
-        >>> from holdfast.theory.window import sharp_window
-        >>> law = two_point(1.0, 6.0)
-        >>> search_settings(law, sharp_window(law), confidence=0.95, tolerance=0.01)[1][0].split(":")[0]
-        'Advised'
-    """
-    if window.empty:
-        return None, []
-    batch_size = sampling.get("batch_size")
-    wanted: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance, "window": window, **sampling}
-    advised = advise(environments, **wanted)
-    if advised is None:
-        none = f"No settings can be advised for a confidence of {confidence:g}"
-        if diagonalised(environments) is None:
-            return None, [f"{none}: their strengths do not commute."]
-        enough = None if batch_size is None else sufficient_batch_size(environments, **wanted)
-        if enough is None:
-            return None, [f"{none}: no starting point is small enough."]
-        return None, [
-            f"{none}: the sampling error of batches of {batch_size} brings too much of the spurious signal back, and "
-            f"batches of {enough} would suffice."
-        ]
-    batches = "Without sampling error" if batch_size is None else f"With fresh batches of {batch_size}"
-    lost = f", {100 * advised.diverged:.2g} % of the runs diverge" if advised.diverged else ""
-    return advised, [
-        f"Advised: step size {advised.step_size:.3g}, init scale {advised.init_scale:.2g}, {advised.steps} steps.",
-        f"{batches} the spurious share then ends below {tolerance:g} with a probability of at least "
-        f"{1 - advised.failure:.3f}: its median is {advised.median:.2g}, its mean {advised.mean:.2g}{lost}.",
-    ]

@@ -164,11 +164,8 @@ def _about_signals(estimated: Estimated) -> list[str]:
                 f"The measurements have the scale {estimated.scale:.3g} instead of 1: the step sizes below are for "
                 f"measurements divided by it. For yours, divide them by {estimated.scale**2:.3g}."
             )
-    if problem.spurious_rank == 0 and len(estimated.labels) > 1:
-        sentences.append(
-            "The environments do not differ beyond the noise: nothing varies, so nothing can be washed out."
-        )
-    elif problem.spurious_rank == 0:
-        alone = "There is only one environment: a signal that varies looks like one that does not"
-        sentences.append(f"{alone}, and nothing can be washed out.")
+    if problem.spurious_rank == 0:
+        alone = "There is only one environment: a signal that varies looks like one that does not, and"
+        alike = "The environments do not differ beyond the noise: nothing varies, so"
+        sentences.append(f"{alike if len(estimated.labels) > 1 else alone} nothing can be washed out.")
     return sentences

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.core.validation import COUNT_OR_ZERO
+from holdfast.core.validation import COUNT_OR_ZERO, POSITIVE
 from holdfast.sensing.environments import Environments
 from holdfast.theory.lyapunov import exponents, stationary_shares
 from holdfast.theory.strengths import strength_atoms
@@ -50,6 +50,13 @@ class LogShare(NamedTuple):
         return {"mean": self.mean, "deviation": self.deviation, "quantiles": quantiles}
 
 
+def check_numbers(step_size: float, steps: int, init_scale: float) -> None:
+    """Raise a ValueError for numbers that no run can have."""
+    POSITIVE.check("step_size", step_size)
+    COUNT_OR_ZERO.check("steps", steps)
+    POSITIVE.check("init_scale", init_scale)
+
+
 def added_logarithms(strengths: np.ndarray, step_size: float) -> np.ndarray:
     """2 log|1 + eta xi|, what a step adds to log Q^2, for each strength.
 
@@ -82,7 +89,7 @@ def log_share(
         >>> round(float(np.exp(law.quantile(0.5))), 5)
         0.00255
     """
-    COUNT_OR_ZERO.check("steps", steps)
+    check_numbers(step_size, steps, init_scale)
     strengths, weights = strength_atoms(environments, direction)
     logarithms = added_logarithms(strengths, step_size)
     deviations = logarithms - weights @ logarithms

@@ -79,13 +79,24 @@ def exponents(environments: Environments, step_size: ArrayLike) -> np.ndarray:
     return mean_logarithm(diagonal.deviation, centre, eta * diagonal_entries(diagonal.scale))
 
 
-def top_exponent(environments: Environments, step_size: float, **sampling: int) -> Estimate:
+def growth_in_words(exponent: float) -> str:
+    """How a small signal changes, in words.
+
+    Example:
+        >>> growth_in_words(-0.01)
+        'shrinks by 1 % a step'
+    """
+    percent = float(f"{100 * abs(np.expm1(exponent)):.2g}")  # two digits, and no power of ten for large ones
+    return f"{'shrinks' if exponent < 0 else 'grows'} by {percent:g} % a step"
+
+
+def top_exponent(environments: Environments, step_size: float, **products: int) -> Estimate:
     """The largest exponent, which decides: exact where strengths commute, otherwise estimated with an interval.
 
     Args:
         environments: the law of S(e).
         step_size: eta.
-        sampling: steps, chains and seed of `matrix_exponents`.
+        products: steps, chains and seed of `matrix_exponents`.
 
     Example, (log(1 + 7 eta) + log(1 - 5 eta)) / 2 at eta = 0.1:
         >>> from holdfast.sensing.environments import two_point
@@ -93,7 +104,7 @@ def top_exponent(environments: Environments, step_size: float, **sampling: int) 
         -0.0813
     """
     if diagonalised(environments) is None:
-        return matrix_exponents(environments, step_size, **sampling)[0]
+        return matrix_exponents(environments, step_size, **products)[0]
     largest = float(exponents(environments, step_size).max())
     return Estimate(largest, largest, largest)
 

@@ -12,12 +12,13 @@ from scipy.special import roots_legendre
 
 from holdfast.core.order import ORDERS, cycle
 from holdfast.core.statistics import Estimate
-from holdfast.core.validation import COUNT_OR_ZERO, POSITIVE, require
-from holdfast.sensing.ensembles import Ensemble, named_ensemble
+from holdfast.core.validation import POSITIVE, require
+from holdfast.sensing.ensembles import Ensemble
 from holdfast.sensing.environments import Environments, FiniteEnvironments, finitely_many
-from holdfast.theory.finite_time import added_logarithms
+from holdfast.theory.finite_time import added_logarithms, check_numbers
 from holdfast.theory.logarithm import TINY
 from holdfast.theory.lyapunov import matrix_exponents, product_exponents
+from holdfast.theory.sampling import Sampling
 from holdfast.theory.strengths import check_direction, commuting, diagonal_entries
 
 
@@ -82,11 +83,8 @@ def order_effect(
         >>> round(walk.deviation, 1), whole.deviation, round(odd.deviation, 2)
         (6.9, 0.0, 0.49)
     """
-    check_order(order)
     check_numbers(step_size, steps, init_scale)
-    visits = visited_strengths(environments)
-    check_direction(direction, environments)
-    logarithms = added_logarithms(visits[:, direction], step_size)
+    logarithms = added_logarithms(_visited_strengths(environments, order, direction)[:, direction], step_size)
     length, deviations = len(logarithms), logarithms - logarithms.mean()
     variance, into = float(np.mean(deviations**2)), steps % length
     centre = 2 * math.log(init_scale) + steps * float(logarithms.mean())
@@ -102,15 +100,10 @@ def order_effect(
     return OrderEffect(centre, spread, centre + float(low), centre + float(high))
 
 
-def check_numbers(step_size: float, steps: int, init_scale: float) -> None:
-    """Raise a ValueError for numbers that no run can have."""
-    POSITIVE.check("step_size", step_size)
-    COUNT_OR_ZERO.check("steps", steps)
-    POSITIVE.check("init_scale", init_scale)
-
-
-def visited_strengths(environments: FiniteEnvironments) -> np.ndarray:
-    """The strengths that the spurious directions meet in a cycle, (L, r2)."""
+def _visited_strengths(environments: FiniteEnvironments, order: str, direction: int) -> np.ndarray:
+    """The strengths that the spurious directions meet in a cycle, (L, r2), for an order and a direction that exist."""
+    check_order(order)
+    check_direction(direction, environments)
     diagonal = finitely_many(commuting(environments), "environments must be finitely many")
     return diagonal_entries(diagonal.strengths)[list(cycle(diagonal.probabilities))]
 
@@ -151,13 +144,11 @@ def order_floor(
         >>> [float(f"{order_floor(law, 0.05, 8000, order=order):.2g}") for order in ("independent", "reshuffled")]
         [inf, 6.8e-05]
     """
-    check_order(order)
     POSITIVE.check("step_size", step_size)
-    POSITIVE.check("batch_size", batch_size)
-    visits = visited_strengths(environments)
-    check_direction(direction, environments)
+    measured = Sampling(batch_size, ensemble=ensemble)
+    visits = _visited_strengths(environments, order, direction)
     squares = (1 + step_size * (visits[:, direction] - 1)) ** 2
-    kicks = step_size**2 * named_ensemble(ensemble).entry_variance * np.square(visits).sum(1) / batch_size
+    kicks = step_size**2 * measured.entry_variance * np.square(visits).sum(1) / batch_size
     if order == "independent":
         return float(kicks.mean() / (1 - squares.mean())) if squares.mean() < 1 else math.inf
     whole = float(np.prod(squares))

@@ -6,9 +6,9 @@ from typing import Unpack
 from holdfast.core.order import cycle
 from holdfast.core.statistics import Estimate
 from holdfast.sensing.environments import Environments, FiniteEnvironments
-from holdfast.theory.finite_time import LARGEST_LOGARITHM, log_share, saturated
-from holdfast.theory.lyapunov import exponents, stationary_shares
-from holdfast.theory.order import check_numbers, order_effect, order_exponents
+from holdfast.theory.finite_time import LARGEST_LOGARITHM, check_numbers, log_share, saturated
+from holdfast.theory.lyapunov import exponents, growth_in_words, stationary_shares
+from holdfast.theory.order import order_effect, order_exponents
 from holdfast.theory.sampling import Sampling, SamplingOptions
 from holdfast.theory.shares import simulate_shares
 from holdfast.theory.strengths import diagonalised
@@ -67,11 +67,10 @@ size 0.05 the spurious signal still shrinks by 1 % a step, and without sampling 
         float(saturated(math.exp(min(end, LARGEST_LOGARITHM)), limit))
         for end in (min(law.low for law in laws), max(law.high for law in laws), tenth)
     )
-    moves = f"{'shrinks' if rate < 0 else 'grows'} by {100 * abs(math.expm1(rate)):.2g} % a step"
     if highest > exceeded / 2:
         return (
             f"The order of the environments makes no difference here: at step size {step_size:.3g} the spurious signal "
-            f"{moves} in any order."
+            f"{growth_in_words(rate)} in any order."
         )
     share = f"{highest:.1e} in every run" if lowest == highest else f"at most {highest:.1e}"
     in_time = "" if rate < 0 else " It grows, so the number of steps is part of this advice."
@@ -86,9 +85,9 @@ size 0.05 the spurious signal still shrinks by 1 % a step, and without sampling 
             "independently."
         )
     return (
-        f"{advice} (order reshuffled): at step size {step_size:.3g} the spurious signal still {moves}, and without "
-        f"sampling error its share after {steps} steps is {share}, where independent draws let one run in ten exceed "
-        f"{exceeded:.1e}.{noise}{in_time}"
+        f"{advice} (order reshuffled): at step size {step_size:.3g} the spurious signal still {growth_in_words(rate)}, "
+        f"and without sampling error its share after {steps} steps is {share}, where independent draws let one run in "
+        f"ten exceed {exceeded:.1e}.{noise}{in_time}"
     )
 
 

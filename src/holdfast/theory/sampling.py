@@ -63,6 +63,11 @@ class Sampling:
         """tau, the variance of an entry of a measurement off the diagonal."""
         return named_ensemble(self.ensemble).entry_variance
 
+    @property
+    def words(self) -> str:
+        """What a step measures, for a sentence."""
+        return "without sampling error" if self.batch_size is None else f"with fresh batches of {self.batch_size}"
+
 
 def mean_square_strength(environments: Environments) -> float:
     """E ||S(e)||_F^2."""

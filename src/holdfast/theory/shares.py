@@ -16,7 +16,8 @@ from holdfast.core.statistics import Estimate, proportion
 from holdfast.core.validation import COUNT, require
 from holdfast.core.worker import StoppedError, current_worker
 from holdfast.sensing.environments import Environments, finitely_many
-from holdfast.theory.order import check_numbers, check_order, ordered_visits
+from holdfast.theory.finite_time import check_numbers
+from holdfast.theory.order import check_order, ordered_visits
 from holdfast.theory.sampling import Sampling, SamplingOptions
 from holdfast.theory.strengths import sample_strengths
 

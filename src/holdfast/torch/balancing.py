@@ -11,7 +11,6 @@ from torch.utils.data import WeightedRandomSampler
 
 from holdfast.core.grouping import group_rows
 from holdfast.core.validation import COUNT, require
-from holdfast.embeddings.attributes import group_scores
 from holdfast.embeddings.balancing import (
     BINS,
     Independence,
@@ -20,6 +19,7 @@ from holdfast.embeddings.balancing import (
     attribute_offsets,
     balance_rows,
     balanced_weights,
+    check_balance,
 )
 from holdfast.embeddings.discovery import Discovery, check_labels
 from holdfast.embeddings.variation import LEVEL
@@ -102,19 +102,12 @@ def balance(
         True
     """
     require(discovery.count > 0, "discovery must hold a direction that varies", f"none. {discovery.sentences[0]}")
-    attributes = np.column_stack([group_scores(column, groups) for column in discovery.scores.T])
+    settings: dict[str, Any] = {"distribution": distribution, "independence": independence}
     own_bins = None if discovery.classes else bins
-    return _balance_attributes(discovery.targets, attributes, own_bins, distribution, independence)
+    return _as_tensors(balance_rows(discovery.targets, discovery.groups(groups), bins=own_bins, **settings))
 
 
-def _balance_attributes(
-    targets: np.ndarray,
-    attributes: np.ndarray,
-    bins: int | None,
-    distribution: TargetDistribution,
-    independence: Independence,
-) -> Balance:
-    rows = balance_rows(targets, attributes, distribution=distribution, independence=independence, bins=bins)
+def _as_tensors(rows: RowBalance) -> Balance:
     return Balance(torch.from_numpy(rows.weights).float(), torch.from_numpy(rows.groups), rows)
 
 
@@ -219,12 +212,9 @@ def train_balanced(
     # all that can be checked before the first training, which may take hours
     require(0 < held_out < 1, "held_out must be a number between 0 and 1", repr(held_out))
     require(len(weight_decays) > 0, "weight_decays must hold at least one number", repr(weight_decays))
-    for name, value, allowed in (
-        ("remedy", remedy, ("weights",) if continuous else ("weights", "offsets")),
-        ("distribution", distribution, ("equal", "product")),
-        ("independence", independence, ("joint", "each")),
-    ):
-        require(value in allowed, f"{name} must be {' or '.join(allowed)}", repr(value))
+    remedies = ("weights",) if continuous else ("weights", "offsets")
+    require(remedy in remedies, f"remedy must be {' or '.join(remedies)}", repr(remedy))
+    check_balance(distribution, independence)
     COUNT.check("rounds", rounds)
     require(rounds == 1 or not continuous, "rounds must be 1 for a continuous target", rounds)
     inputs, targets = as_read_by(module, torch.as_tensor(data[0])), torch.as_tensor(data[1])
@@ -239,6 +229,8 @@ def train_balanced(
     rows = TrainingRows(inputs, targets, torch.ones(len(targets)), validation)
     pooled, history = train_weighted(deepcopy(module), rows, options, loss=loss)
     trained, weights, chosen, scores = pooled, None, 0.0, {0.0: history.best}
+    settings: dict[str, Any] = {"distribution": distribution, "independence": independence}
+    settings["bins"] = BINS if continuous else None
     discoveries: list[Discovery] = []
     sentences: list[str] = []
     for number in range(1, rounds + 1):
@@ -253,15 +245,12 @@ def train_balanced(
             break
         codes, attributes = discoveries[0].targets, np.column_stack([each.attributes for each in discoveries])
         try:
-            balanced = _balance_attributes(codes, attributes, BINS if continuous else None, distribution, independence)
-            losses, offsets = balanced.weights, None
-            if remedy == "offsets":
-                losses = torch.where(validation, balanced.weights, 1.0)
-                offsets = torch.from_numpy(attribute_offsets(codes, attributes)).to(inputs.dtype)
+            balanced = _as_tensors(balance_rows(codes, attributes, **settings))
+            offsets = attribute_offsets(codes, attributes) if remedy == "offsets" else None
         except ValueError as reason:  # of groups without rows: the network that is trained already does not need them
             sentences.append(f"What varies cannot be removed: {reason}.")
             break
-        weights, rows = balanced, rows._replace(weights=losses, offsets=offsets)
+        weights, rows = balanced, _remedied(rows, balanced, offsets)
         candidates = {
             decay: train_weighted(deepcopy(module), rows, options, loss=loss, weight_decay=decay)
             for decay in weight_decays
@@ -278,18 +267,23 @@ def train_balanced(
     if weights is None:
         sentences.append("The network trained on all rows is returned.")
     elif refit:
-        epochs = int(np.argmax(history.scores)) + 1
-        everything = rows._replace(
-            weights=weights.weights if remedy == "weights" else torch.ones(len(targets)),
-            held_out=torch.zeros_like(validation),
-        )
-        longest = replace(options, epochs=epochs)
-        *_, trained = train_epochs(deepcopy(module), everything, longest, loss=loss, weight_decay=chosen)
+        epochs = history.scores.index(history.best) + 1
+        everything = _remedied(rows._replace(held_out=torch.zeros_like(validation)), weights, offsets)
+        chosen_epochs = replace(options, epochs=epochs)
+        *_, trained = train_epochs(deepcopy(module), everything, chosen_epochs, loss=loss, weight_decay=chosen)
         trained.eval()
         sentences.append(f"Trained once more on all {len(targets)} rows, for {epochs} epochs.")
     return BalancedNetwork(
         trained, pooled, discoveries[0], weights, aside, history, chosen, scores, sentences, tuple(discoveries)
     )
+
+
+def _remedied(rows: TrainingRows, balance: Balance, offsets: np.ndarray | None) -> TrainingRows:
+    """Rows with the weights of a balance, or with offsets: then only held-out rows are weighted, to be judged by."""
+    if offsets is None:
+        return rows._replace(weights=balance.weights)
+    weights = torch.where(rows.held_out, balance.weights, 1.0)
+    return rows._replace(weights=weights, offsets=torch.from_numpy(offsets).to(rows.inputs.dtype))
 
 
 def _joint_classes(discoveries: Sequence[Discovery]) -> np.ndarray:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import reduce
 from hashlib import blake2b
-from itertools import islice
+from itertools import count, islice
 from math import gcd
 from typing import Any
 
@@ -31,40 +31,43 @@ def generator(*key: int) -> np.random.Generator:
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(key)))
 
 
-def visits_per_cycle(weights: Any, grouping: Grouping, batches: np.ndarray) -> np.ndarray:
+def batches_per_pass(rows: Any, batch_size: int, drop_last: bool) -> Any:
+    """The batches of one pass through so many rows, a number or an array of numbers."""
+    return rows // batch_size if drop_last else -(-rows // batch_size)
+
+
+def visits_per_cycle(weights: Any, labels: list, batches: np.ndarray) -> np.ndarray:
     """(environments,): how often each is visited in a cycle, whole numbers in proportion to the weights.
 
     Args:
         weights: "size": in proportion to the batches that a pass through the environment takes, so that one pass
             through all of them sees every row once; "uniform": once each; or a mapping from labels to weights, for
             which the rule of `holdfast.core.order.cycle` applies: exact, or 1000 visits with rounded numbers.
-        grouping: the environments.
+        labels: of the environments.
         batches: (environments,), in one pass through each.
 
     Example:
-        >>> from holdfast.core import group_rows
-        >>> grouping = group_rows(["wet", "dry", "wet", "wet"], 4)
-        >>> visits_per_cycle("size", grouping, np.array([2, 4])).tolist()
+        >>> visits_per_cycle("size", ["dry", "wet"], np.array([2, 4])).tolist()
         [1, 2]
-        >>> visits_per_cycle({"dry": 0.75, "wet": 0.25}, grouping, np.array([2, 4])).tolist()
+        >>> visits_per_cycle({"dry": 0.75, "wet": 0.25}, ["dry", "wet"], np.array([2, 4])).tolist()
         [3, 1]
     """
     if isinstance(weights, str):
         require(weights in ("size", "uniform"), "weights must be 'size', 'uniform' or a mapping", repr(weights))
-        counts = batches if weights == "size" else np.ones(grouping.count, int)
+        counts = batches if weights == "size" else np.ones_like(batches)
         return counts // reduce(gcd, counts.tolist())
     require(isinstance(weights, Mapping), "weights must be 'size', 'uniform' or a mapping", repr(weights))
     require(
-        set(weights) == set(grouping.labels),
-        f"weights must have one number for each of the environments {_listed(grouping.labels)}",
+        set(weights) == set(labels),
+        f"weights must have one number for each of the environments {_listed(labels)}",
         _listed(list(weights)),
     )
-    given = np.array([weights[label] for label in grouping.labels], float)
+    given = np.array([weights[label] for label in labels], float)
     proper = bool(np.isfinite(given).all() and (given >= 0).all() and given.sum() > 0)
     require(proper, "weights must be finite, not negative and not all zero", given.tolist())
     from holdfast.core.order import cycle  # imports jax, which the other weights do not need
 
-    return np.bincount(cycle(given / given.sum()), minlength=grouping.count)
+    return np.bincount(cycle(given / given.sum()), minlength=len(labels))
 
 
 @dataclass
@@ -95,8 +98,7 @@ class Visits:
     def __post_init__(self) -> None:
         self.length = int(self.cycle.sum())
         # A block is a whole number of cycles.
-        self.cycles = 1 if self.order == "independent" else max(1, BLOCK // self.length)
-        self.period = BLOCK if self.order == "independent" else self.cycles * self.length
+        self.period = BLOCK if self.order == "independent" else max(1, BLOCK // self.length) * self.length
         self._before = [np.zeros_like(self.cycle)]  # visits before each block of independent draws
 
     def block(self, number: int) -> np.ndarray:
@@ -105,17 +107,17 @@ class Visits:
         if self.order == "independent":
             uniform = generator(self.seed, VISITS, number).random(self.period)
             return environments[(uniform * self.length).astype(np.intp)]
-        part = np.concatenate([np.arange(count) / count for count in self.cycle.tolist() if count])
+        part = np.concatenate([np.arange(visits) / visits for visits in self.cycle.tolist() if visits])
         width = np.repeat(1 / np.maximum(self.cycle, 1), self.cycle)
-        if self.order == "cyclic":
-            return np.tile(environments[np.argsort(part + width / 2, kind="stable")], self.cycles)
-        moment = part + width * generator(self.seed, VISITS, number).random((self.cycles, self.length))
-        return environments[np.argsort(moment, axis=1, kind="stable")].ravel()
+        place = np.full((self.period // self.length, self.length), 0.5)
+        if self.order == "reshuffled":
+            place = generator(self.seed, VISITS, number).random(place.shape)
+        return environments[np.argsort(part + width * place, axis=1, kind="stable")].ravel()
 
     def before(self, number: int) -> np.ndarray:
         """(environments,): the visits to each before a block. Counted from the start if they are independent."""
         if self.order != "independent":
-            return self.cycle * (self.cycles * number)
+            return self.cycle * (number * self.period // self.length)
         while len(self._before) <= number:
             last = np.bincount(self.block(len(self._before) - 1), minlength=len(self.cycle))
             self._before.append(self._before[-1] + last)
@@ -127,15 +129,13 @@ class Visits:
 
     def numbered(self, start: int) -> Iterator[tuple[int, int]]:
         """(environment, number of the visit to it) of every step from `start` on."""
-        number, skipped = divmod(start, self.period)
-        while True:
-            environments = self.block(number)
-            order = np.argsort(environments, kind="stable")
-            counts = np.bincount(environments, minlength=len(self.cycle))
-            visit = np.empty(self.period, np.int64)
-            visit[order] = np.arange(self.period) - np.repeat(np.cumsum(counts) - counts - self.before(number), counts)
-            yield from zip(environments[skipped:].tolist(), visit[skipped:].tolist(), strict=True)
-            number, skipped = number + 1, 0
+        first, skipped = divmod(start, self.period)
+        visits = self.before(first).tolist()
+        for number in count(first):
+            for place, environment in enumerate(self.block(number).tolist()):
+                if number > first or place >= skipped:
+                    yield environment, visits[environment]
+                visits[environment] += 1
 
 
 @dataclass
@@ -167,17 +167,17 @@ class RowStream:
     probabilities: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        self.batches = max(1, BLOCK // self.batch_size)
-        if not self.replacement:
-            self.batches = (len(self.rows) + (0 if self.drop_last else self.batch_size - 1)) // self.batch_size
+        self.batches = batches_per_pass(len(self.rows), self.batch_size, self.drop_last)
+        if self.replacement:
+            self.batches = max(1, BLOCK // self.batch_size)
         self._cumulative = None if self.probabilities is None else np.cumsum(self.probabilities)
         self._pass, self._shuffled = -1, self.rows
 
     @property
     def shortest(self) -> int:
         """Rows of the last batch of a pass."""
-        left = len(self.rows) - (self.batches - 1) * self.batch_size
-        return self.batch_size if self.replacement else min(left, self.batch_size)
+        whole = self.replacement or self.drop_last
+        return self.batch_size if whole else (len(self.rows) - 1) % self.batch_size + 1
 
     def batch(self, visit: int) -> np.ndarray:
         """The rows of a visit."""
@@ -242,11 +242,11 @@ class BatchSequence:
         rows = np.argsort(self.codes, kind="stable").astype(np.int32 if len(codes) < 2**31 else np.int64)
         own = self.pure or 1  # pooled batches come from no environment, and their order does not matter
         drawn = (self.replacement, self.drop_last)
-        self.passes = sizes // own if drawn == (False, True) else -(-sizes // own)
+        self.passes = batches_per_pass(sizes, own, self.drop_last and not self.replacement)
         small = {str(label): int(n) for label, n in zip(self.labels, sizes, strict=True) if n < own}
         few = f"drop_last must be False for environments with fewer than the {own} rows of a batch"
         require(not self.pure or bool(self.passes.all()), few, small)
-        cycle = visits_per_cycle(self.weights, self.grouping, self.passes)
+        cycle = visits_per_cycle(self.weights, self.labels, self.passes)
         self.visits = Visits(self.order, cycle, self.seed)
         parts = np.split(rows, np.cumsum(sizes)[:-1]) if self.pure else []
         self._streams = [RowStream(part, own, (self.seed, ROWS, number), *drawn) for number, part in enumerate(parts)]
@@ -262,10 +262,8 @@ class BatchSequence:
     @property
     def batches_per_pass(self) -> int:
         """The batches in which every row is seen once, up to those that `drop_last` leaves out."""
-        if self.pure:
-            return int(self.passes.sum())
-        rows, size = len(self.codes), self.batch_size
-        return max(1, rows // size) if self.drop_last else -(-rows // size)
+        pooled = batches_per_pass(len(self.codes), self.batch_size, self.drop_last)
+        return int(self.passes.sum()) if self.pure else max(1, pooled)
 
     def iterate(self, start: int, stride: int = 1) -> Iterator[np.ndarray]:
         """The rows of batches start, start + stride, ..."""

@@ -1,6 +1,7 @@
 """Features of a named layer of any network, batch by batch, and their moments in one pass."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ class FeatureBatch(NamedTuple):
     environments: np.ndarray | None
 
 
+@dataclass(frozen=True)
 class LayerReader:
     """Reads the features of one layer while a network runs over data.
 
@@ -58,18 +60,16 @@ class LayerReader:
         [(5, 3)]
     """
 
-    def __init__(
-        self,
-        network: torch.nn.Module,
-        layer: str,
-        *,
-        side: Side = "output",
-        reduce: Callable[[torch.Tensor], torch.Tensor] | None = None,
-        batch_size: int = BATCH_SIZE,
-    ) -> None:
-        check_layer(network, "layer", layer)
-        require(side in ("output", "input"), "side must be output or input", repr(side))
-        self.network, self.layer, self.side, self.reduce, self.batch_size = network, layer, side, reduce, batch_size
+    network: torch.nn.Module
+    layer: str
+    _: KW_ONLY
+    side: Side = "output"
+    reduce: Callable[[torch.Tensor], torch.Tensor] | None = None
+    batch_size: int = BATCH_SIZE
+
+    def __post_init__(self) -> None:
+        check_layer(self.network, "layer", self.layer)
+        require(self.side in ("output", "input"), "side must be output or input", repr(self.side))
 
     def read(self, data: Any) -> Iterator[FeatureBatch]:
         """Run the network over all rows, in the order of the data.

@@ -84,31 +84,15 @@ def invariant_head(
     if log_odds is None:
         old = network.get_submodule(replaces)
         log_odds = isinstance(old, torch.nn.Linear) and old.out_features == 1
-    return InvariantHead(as_linear(fit, log_odds=log_odds and not continuous), fit)
-
-
-def as_linear(head: LinearHead, *, log_odds: bool = False) -> torch.nn.Linear:
-    """The head as a layer of torch.
-
-    Args:
-        head: fitted.
-        log_odds: of two classes, a single output, the log-odds of the second.
-
-    Example:
-        >>> from holdfast.core.class_moments import collect_class_moments
-        >>> x = np.random.default_rng(0).standard_normal((100, 3))
-        >>> as_linear(invariant_head_of(collect_class_moments(x, np.arange(100) % 2)), log_odds=True)
-        Linear(in_features=3, out_features=1, bias=True)
-    """
-    weight, bias = head.coefficients, head.intercepts
-    if log_odds:
+    weight, bias = fit.coefficients, fit.intercepts
+    if log_odds and not continuous:
         require(len(bias) == 2, f"log_odds must be False for {len(bias)} classes", True)
         weight, bias = np.diff(weight, axis=0), np.diff(bias)
     linear = torch.nn.Linear(weight.shape[1], weight.shape[0])
     with torch.no_grad():
-        linear.weight.copy_(torch.from_numpy(np.ascontiguousarray(weight)))
-        linear.bias.copy_(torch.from_numpy(np.ascontiguousarray(bias)))
-    return linear
+        linear.weight.copy_(torch.tensor(weight))
+        linear.bias.copy_(torch.tensor(bias))
+    return InvariantHead(linear, fit)
 
 
 def with_layer(network: torch.nn.Module, name: str, module: torch.nn.Module) -> torch.nn.Module:

@@ -57,11 +57,9 @@ def irm_penalty(logits: Tensor, targets: Tensor, loss: Loss, *, shift: bool = Fa
         >>> irm_penalty(torch.tensor([2.0]), torch.tensor([1.0]), nn.functional.mse_loss).item()
         16.0
     """
-    if unbiased:
-        require(len(logits) > 1, "unbiased needs at least two rows of each environment", len(logits))
-        first, second = (_derivatives(logits[part::2], targets[part::2], loss, shift) for part in (0, 1))
-        return invariance_penalty(first, second)
-    return invariance_penalty(_derivatives(logits, targets, loss, shift))
+    require(not unbiased or len(logits) > 1, "unbiased needs at least two rows of each environment", len(logits))
+    parts = (slice(0, None, 2), slice(1, None, 2)) if unbiased else (slice(None),)
+    return invariance_penalty(*(_derivatives(logits[part], targets[part], loss, shift) for part in parts))
 
 
 def _derivatives(logits: Tensor, targets: Tensor, loss: Loss, shift: bool) -> Tensor:

@@ -108,8 +108,7 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
         self.environments = list(self._sequence.labels)
         self.visits = dict(zip(self.environments, self._sequence.visits.cycle.tolist(), strict=True))
         self.cycle_length = self._sequence.visits.length
-        self._begin, self._given = 0, 0  # number of the first batch of the current epoch, and those handed out since
-        self._pending, self._resumed = True, False  # whether the next iteration starts at _begin, and in mid-epoch
+        self._start_at(0)
 
     @classmethod
     def for_concatenated(
@@ -140,24 +139,24 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
         codes = np.repeat(np.arange(len(used)), sizes[used])
         return cls(Grouping(codes, [labels[number] for number in used]), batch_size, **settings)
 
+    def _start_at(self, batch: int) -> None:
+        """Let the next iteration begin with this batch of the sequence; none of it was handed out yet."""
+        self._begin, self._next, self._given = batch, batch, 0
+
     def __len__(self) -> int:
         """Batches that this process gets in an epoch."""
         return self.batches_per_epoch // self._stride
 
     def __iter__(self) -> Iterator[list[int]]:
         # An epoch begins with its first batch, not with `iter()`: a DataLoader with workers calls that twice.
-        self._begin, self._given = self._next(), 0
-        self._pending = self._resumed = False
+        self._begin, self._given = self._next, 0
+        self._next = self._end(self._begin)
         within = self.split == "within" and self.num_replicas > 1
         found = self._sequence.iterate(self._begin + (self.rank if self.split == "batches" else 0), self._stride)
-        for number in range((self._end(self._begin) - self._begin) // self._stride):
+        for number in range((self._next - self._begin) // self._stride):
             batch = next(found).tolist()
             self._given = number + 1
             yield batch[self.rank :: self.num_replicas] if within else batch
-
-    def _next(self) -> int:
-        """The number of the batch that the next iteration starts with."""
-        return self._begin if self._pending else self._end(self._begin)
 
     def _end(self, begin: int) -> int:
         """The end of the epoch of a batch."""
@@ -171,8 +170,8 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
     def set_epoch(self, epoch: int) -> None:
         """Let the next iteration begin this epoch. One that was resumed in its middle goes on from there."""
         COUNT_OR_ZERO.check("epoch", epoch)
-        if not (self._resumed and epoch == self.epoch):
-            self._begin, self._given, self._pending, self._resumed = epoch * self.batches_per_epoch, 0, True, False
+        if not (self._begin == self._next and epoch == self.epoch):
+            self._start_at(epoch * self.batches_per_epoch)
 
     def state_dict(self, batches: int | None = None) -> dict[str, Any]:
         """Where the sequence stands, for a checkpoint. The same in all processes.
@@ -207,7 +206,7 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
         into_epoch = batches % self.batches_per_epoch
         contract = f"state must be taken after a multiple of {self._stride} batches of an epoch for split 'batches'"
         require(into_epoch % self._stride == 0, contract, into_epoch)
-        self._begin, self._given, self._pending, self._resumed = batches, 0, True, True
+        self._start_at(batches)
 
     def composition(self, batch: Any) -> dict[Any, int]:
         """Label -> number of rows, of a batch of row numbers.
@@ -237,7 +236,7 @@ class EnvironmentBatchSampler(Sampler[list[int]]):
             epoch: its number; None: what the next iteration will hand out.
         """
         require(self._sequence.pure > 0, "visited needs batches that belong to an environment", "mixing=1")
-        begin = self._next() if epoch is None else epoch * self.batches_per_epoch
+        begin = self._next if epoch is None else epoch * self.batches_per_epoch
         offset = self.rank if self.split == "batches" else 0
         codes = self._sequence.visits.window(begin, self._end(begin))[offset :: self._stride]
         return [self.environments[code] for code in codes]

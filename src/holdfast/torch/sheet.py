@@ -60,8 +60,8 @@ def write_sheet(discovery: Discovery, rows: Any, path: str | Path, *, title: str
     for number, (cut, is_binary) in enumerate(zip(discovery.cuts, discovery.is_binary, strict=True)):
         kind = ": two groups." if is_binary else ", as of a continuous attribute."
         table = [
-            (str(label), [(name, _percent(share)) for name, share in zip(names, shares, strict=True)])
-            for label, shares in zip(discovery.grouping.labels, discovery.shares(number), strict=True)
+            (str(label), list(zip(names, ["" if np.isnan(share) else f"{share:.1%}" for share in own], strict=True)))
+            for label, own in zip(discovery.grouping.labels, discovery.shares(number), strict=True)
         ]
         parts = [{"title": end, shown: [_shown(items[row]) for row in own]} for end, own in _ends(discovery, number)]
         about = f"The best cut in two explains {cut.explained:.0%} of the variance of the score{kind}"
@@ -102,13 +102,16 @@ def draw_sheet(discovery: Discovery, images: Any, attribute: int = 0) -> Figure:
     items = _items(images, len(discovery.targets))
     drawn, hint = isinstance(items, np.ndarray), "write_sheet shows texts and rows"
     require(drawn, "images must be an array of images", f"{type(images)}; {hint}")
-    names, classes = _class_names(discovery), len(_classes(discovery))
+    names, ends = _class_names(discovery), list(_ends(discovery, attribute))
+    classes = len(ends) // 2
     height = classes * (PICTURE + 0.35)
     figure = Figure(figsize=(2 * EXAMPLES * PICTURE * 0.8, height + PANEL + 0.9), layout="constrained")
     above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=[height, PANEL + 0.6])[:, 0]
     panels = above.subplots(classes, 2, squeeze=False)
-    for axes, (title, chosen) in zip(panels.ravel(), _ends(discovery, attribute), strict=True):
-        axes.imshow(np.concatenate([_padded(items[row]) for row in chosen], axis=1), interpolation="nearest")
+    for axes, (title, chosen) in zip(panels.ravel(), ends, strict=True):
+        # a white frame of one pixel keeps neighbours apart
+        framed = np.pad(items[chosen], ((0, 0), (1, 1), (1, 1), (0, 0)), constant_values=1.0)
+        axes.imshow(np.concatenate(framed, axis=1), interpolation="nearest")
         axes.set_title(title, fontsize=9, loc="left")
         axes.set_axis_off()
     histogram, bars = below.subplots(1, 2)
@@ -159,17 +162,12 @@ def _coloured(images: np.ndarray) -> np.ndarray:
 
 def _ends(discovery: Discovery, attribute: int) -> Iterator[tuple[str, np.ndarray]]:
     """A title and rows for both ends of the scores of each class: the lowest and the highest, extreme ones first."""
-    names = _class_names(discovery)
-    for code in _classes(discovery):
+    names, counts = _class_names(discovery), np.bincount(discovery.codes)
+    for code in sorted(np.argsort(-counts, kind="stable")[:CLASSES_ON_SHEET].tolist()):
         rows = np.flatnonzero(discovery.codes == code)
         order = rows[np.argsort(discovery.scores[rows, attribute], kind="stable")]
         yield f"{names[code]}: lowest scores", order[:EXAMPLES]
         yield f"{names[code]}: highest scores", order[::-1][:EXAMPLES]
-
-
-def _classes(discovery: Discovery) -> list[int]:
-    counts = np.bincount(discovery.codes)
-    return sorted(np.argsort(-counts, kind="stable")[:CLASSES_ON_SHEET].tolist())
 
 
 def _class_names(discovery: Discovery) -> list[str]:
@@ -185,14 +183,5 @@ def _shown(item: np.ndarray | str) -> str:
     return base64.b64encode(buffer.getvalue()).decode()
 
 
-def _padded(image: np.ndarray) -> np.ndarray:
-    """A white frame of one pixel, which keeps neighbours apart."""
-    return np.pad(image, ((1, 1), (1, 1), (0, 0)), constant_values=1.0)
-
-
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 3] + "..."
-
-
-def _percent(share: float) -> str:
-    return "" if np.isnan(share) else f"{share:.1%}"

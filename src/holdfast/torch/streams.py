@@ -1,6 +1,7 @@
 """Batches of one environment from streams that have no length and no row numbers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -9,7 +10,6 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset, default_collate, get_worker_info
 
-from holdfast.core.grouping import Grouping
 from holdfast.core.validation import COUNT, COUNT_OR_ZERO, SEED, require
 from holdfast.torch.batches import ORDERS, Visits, resumed_at, visits_per_cycle
 
@@ -17,6 +17,7 @@ Stream = Iterable[Any] | Callable[[int], Iterable[Any]]
 """Samples, from the beginning at every `iter()`; or a function of the number of the epoch that returns them."""
 
 
+@dataclass(eq=False, repr=False)
 class EnvironmentStreams(IterableDataset):
     """Batches of one environment from several streams, in a chosen order of the environments.
 
@@ -51,33 +52,27 @@ class EnvironmentStreams(IterableDataset):
         ['b', 'a', 'b']
     """
 
-    def __init__(
-        self,
-        streams: Mapping[Any, Stream],
-        batch_size: int = 16,
-        *,
-        order: str = "reshuffled",
-        weights: Mapping[Any, float] | None = None,
-        batches_per_epoch: int,
-        seed: int = 0,
-        collate: Callable[[list], Any] | None = None,
-    ):
-        require(len(streams) > 0, "streams must have at least one environment", 0)
-        once = [label for label, stream in streams.items() if isinstance(stream, Iterator)]
+    streams: Mapping[Any, Stream]
+    batch_size: int = 16
+    _: KW_ONLY
+    order: str = "reshuffled"
+    weights: Mapping[Any, float] | None = None
+    batches_per_epoch: int
+    seed: int = 0
+    collate: Callable[[list], Any] | None = None
+
+    def __post_init__(self) -> None:
+        require(len(self.streams) > 0, "streams must have at least one environment", 0)
+        once = [label for label, stream in self.streams.items() if isinstance(stream, Iterator)]
         require(not once, "streams must start from their beginning at every iter(), which iterators cannot", once)
-        require(order in ORDERS, f"order must be one of {', '.join(ORDERS)}", repr(order))
-        for name, value in (("batch_size", batch_size), ("batches_per_epoch", batches_per_epoch)):
-            COUNT.check(name, value)
-        SEED.check("seed", seed)
-        self.streams, self.batch_size, self.batches_per_epoch = dict(streams), batch_size, batches_per_epoch
-        self.environments = list(streams)
-        ones = np.ones(len(streams), int)
-        grouping = Grouping(np.arange(len(streams)), self.environments)
-        cycle = visits_per_cycle("uniform" if weights is None else weights, grouping, ones)
+        require(self.order in ORDERS, f"order must be one of {', '.join(ORDERS)}", repr(self.order))
+        for rule, name in ((COUNT, "batch_size"), (COUNT, "batches_per_epoch"), (SEED, "seed")):
+            rule.check(name, getattr(self, name))
+        self.environments = list(self.streams)
+        each_once = np.ones(len(self.environments), int)
+        cycle = visits_per_cycle("uniform" if self.weights is None else self.weights, self.environments, each_once)
         self.visits = dict(zip(self.environments, cycle.tolist(), strict=True))
-        self._order = Visits(order, cycle, seed)
-        self._settings = order, seed
-        self._collate = default_collate if collate is None else collate
+        self._sequence = Visits(self.order, cycle, self.seed)
         # Shared with workers that outlive an epoch, which have a copy of everything else.
         self._begin = torch.zeros((), dtype=torch.int64).share_memory_()
         self._resumed = False
@@ -92,13 +87,13 @@ class EnvironmentStreams(IterableDataset):
         begin, end = self._window()
         epoch = begin // self.batches_per_epoch
         readers = {label: self._samples(label, epoch) for label in self.environments}
-        for code in self._order.window(epoch * self.batches_per_epoch, begin).tolist():
-            # Streams have no other way to get to the middle of an epoch.
-            next(islice(readers[self.environments[code]], self.batch_size, self.batch_size), None)
-        for step, code in enumerate(self._order.window(begin, end).tolist()):
+        first = epoch * self.batches_per_epoch
+        collate = default_collate if self.collate is None else self.collate
+        for step, code in enumerate(self._sequence.window(first, end).tolist(), first - begin):
+            # Streams have no other way to get to the middle of an epoch than to be read from its beginning.
             batch = list(islice(readers[self.environments[code]], self.batch_size))
-            if step % count == number:
-                yield self._collate(batch)
+            if step >= 0 and step % count == number:
+                yield collate(batch)
         if worker is None:
             self._begin.fill_(end)
 
@@ -118,12 +113,12 @@ class EnvironmentStreams(IterableDataset):
 
     def _fingerprint(self) -> str:
         """Equal for streams of the same labels and settings, in any process."""
-        settings = self.visits, self._settings, self.batch_size, self.batches_per_epoch
+        settings = self.visits, (self.order, self.seed), self.batch_size, self.batches_per_epoch
         return blake2b(repr(settings).encode(), digest_size=8).hexdigest()
 
     def visited(self) -> list[Any]:
         """The environments of the batches of the next iteration: `zip(streams.visited(), loader)`."""
-        return [self.environments[code] for code in self._order.window(*self._window())]
+        return [self.environments[code] for code in self._sequence.window(*self._window())]
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next iteration begin this epoch. One that was resumed in its middle goes on from there."""

@@ -44,20 +44,15 @@ def best(work: Callable[[], object], repeats: int = 5, clock: Callable[[], float
     return best_of_each({"": work}, repeats, clock)[""]
 
 
-def on_all_cores(work: Callable[[], object]) -> Callable[[], object]:
-    """The same work, once on every core at the same time."""
+def best_on_all_cores(work: Callable[[], object]) -> float:
+    """Seconds for each piece of work where every core does its own at the same time."""
+    cores = available_workers()
 
     def together() -> None:
-        with ThreadPoolExecutor(available_workers()) as pool:
-            for future in [pool.submit(work) for _ in range(available_workers())]:
-                future.result()
+        with ThreadPoolExecutor(cores) as pool:
+            list(pool.map(lambda _: work(), range(cores)))
 
-    return together
-
-
-def best_on_all_cores(work: Callable[[], object]) -> float:
-    """Seconds for each piece of work where every core has its own."""
-    return best(on_all_cores(work)) / available_workers()
+    return best(together) / cores
 
 
 # Floating-point operations of a chain of products on each core: some tenths of a second, beside which the start of the

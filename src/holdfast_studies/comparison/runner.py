@@ -6,7 +6,6 @@ from typing import TypeVar
 
 import jax
 
-from holdfast.core.validation import suggestion
 from holdfast.sweeps.engines.base import Engine, check_engine
 from holdfast.sweeps.engines.threads import ThreadEngine
 from holdfast.sweeps.store.codecs import RECORDS
@@ -19,11 +18,9 @@ from holdfast_studies.comparison.public_tests import PUBLIC_TESTS, PublicTest
 from holdfast_studies.comparison.recorded import recorded_error
 from holdfast_studies.comparison.results import CellIndex, Comparison
 from holdfast_studies.kept import computed
+from holdfast_studies.names import check_known
 
 Named = TypeVar("Named", PublicTest, ComparedMethod)
-
-# Near names that an error offers for one that is not known.
-MOST_SUGGESTED = 3
 
 
 def compare(
@@ -70,34 +67,35 @@ def compare(
     if out.exists() and not out.is_dir():
         raise ValueError(f"out must be a folder, got the file {str(out)!r}")
     store = Store((out / FOLDER / "cells").absolute(), RECORDS)  # workers have working directories of their own
-    asked = [
+    cells = (
         ComparisonCell(test, method, seed)
         for test in chosen_tests
         for seed in range(test.seed_count(data_seeds))
         for method in chosen_methods
         if applies(method, test)
-    ]
-    found: dict[CellIndex, Values] = {}
-    for cell in asked:
-        values = (None if recompute else _recorded(cell)) or (store.load(cell.file) if cell.lasting else None)
+    )
+    asked = {cell.name: cell for cell in cells}
+    found: dict[str, Values] = {}
+    for name, cell in asked.items():
+        values = (None if recompute else _recorded(cell)) or store.load(cell.key.file)
         if values is not None:
-            found[cell.index] = values
+            found[name] = values
     failures: dict[CellIndex, str] = {}
     if not only_cached:
         width = side_by_side or (1 if jax.default_backend() == "cpu" else max(len(asked), 1))
-        work = ComparisonProgram({cell.name: cell for cell in asked if cell.index not in found})
+        work = ComparisonProgram({name: cell for name, cell in asked.items() if name not in found})
         batches = CellBatches(width, work.kind, work.together) if width > 1 else None
         keys = {name: cell.key for name, cell in work.cells.items()}
         for name, values, reason in computed(store, keys, work, engine or ThreadEngine(), report, batches):
             if values is None:
-                failures[work.cells[name].index] = reason
+                failures[asked[name].index] = reason
             else:
-                found[work.cells[name].index] = values
-    cells: dict[tuple[str, str], dict[int, Values]] = {}
-    for test, method, seed in (cell.index for cell in asked):
-        if CellIndex(test, method, seed) in found:
-            cells.setdefault((test, method), {})[seed] = found[CellIndex(test, method, seed)]
-    return Comparison(chosen_tests, chosen_methods, cells, failures)
+                found[name] = values
+    measured: dict[tuple[str, str], dict[int, Values]] = {}
+    for name, cell in asked.items():
+        if name in found:
+            measured.setdefault((cell.test.name, cell.method.name), {})[cell.seed] = found[name]
+    return Comparison(chosen_tests, chosen_methods, measured, failures)
 
 
 def applies(method: ComparedMethod, test: PublicTest) -> bool:
@@ -119,9 +117,7 @@ def _chosen(argument: str, asked: Sequence[str | Named], known: Mapping[str, Nam
     chosen: dict[str, Named] = {}
     for each in asked or known.values():
         if isinstance(each, str):
-            if each not in known:
-                names = f"{argument} must be among the {len(known)} that `holdfast compare --list` names"
-                raise ValueError(f"{names}, got {each!r}{suggestion(each, known, MOST_SUGGESTED)}")
+            check_known(each, known, "compare", argument)
             each = known[each]
         if chosen.setdefault(each.name, each) is not each:
             raise ValueError(f"{argument} must have different names, got two of the name {each.name!r}")

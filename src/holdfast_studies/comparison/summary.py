@@ -1,5 +1,6 @@
 """All that tables, pages and files say about a comparison, computed once."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 
@@ -91,6 +92,20 @@ class ScoreTable:
     def columns(self) -> list[str]:
         """Names of the tests."""
         return [each.test.name for each in self.tests]
+
+    def lines(self, cell: Callable[[Score | None], str], title: str = "{}") -> list[tuple[str, ...]]:
+        """The rows as text, those of others last.
+
+        Args:
+            cell: writes a score, or None where a test does not apply.
+            title: writes the name of a published row.
+        """
+        names = self.columns
+        own = [(method.title, *(cell(scores.get(test)) for test in names)) for method, scores in self.rows]
+        return own + [
+            (title.format(name), *(number(means[test]) if test in means else "" for test in names))
+            for name, means in self.published.items()
+        ]
 
     @property
     def titles(self) -> list[str]:

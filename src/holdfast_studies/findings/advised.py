@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from holdfast.core.statistics import Estimate, proportion
-from holdfast.sensing.builder import Parts
+from holdfast.core.statistics import proportion
 from holdfast.sensing.environments import Environments, gaussian, table, two_point, uniform
-from holdfast.sensing.simulation import execute
 from holdfast.theory.advice import Advice, advise
+from holdfast_studies.findings.tails import final_shares
 from holdfast_studies.kit.claims import NOT_MEASURED, Claim, ClaimBuilder, share
 from holdfast_studies.kit.drawing import Figure, bars, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, tracked
@@ -71,13 +70,11 @@ def promise(problem: AdvisedProblem) -> Advice | None:
 def failures(problem: AdvisedProblem, advice: Advice, runs: int) -> int:
     """How many runs with the advised settings keep a share above the tolerance, or diverge."""
     settings = Settings(
-        dimension=problem.dimension, invariant_rank=problem.invariant_rank, spurious_rank=problem.environments.rank,
-        batch_size=problem.batch_size, noise_variance=problem.noise_variance, step_size=advice.step_size,
-        init_scale=advice.init_scale, steps=advice.steps, every=advice.steps, seeds=runs, seed=FIRST_SEED,
+        dimension=problem.dimension, invariant_rank=problem.invariant_rank, batch_size=problem.batch_size,
+        noise_variance=problem.noise_variance, step_size=advice.step_size, init_scale=advice.init_scale,
+        steps=advice.steps, every=advice.steps, seeds=runs, seed=FIRST_SEED,
     )  # fmt: skip
-    records = execute(settings, Parts(problem.environments))
-    above = np.square(records.values["spurious_norm"][:, -1]) > problem.tolerance
-    return int((above | (records.diverged_at >= 0)).sum())
+    return int((final_shares(settings, problem.environments) > problem.tolerance).sum())
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
@@ -89,30 +86,19 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
 
 def compare(problems: dict[str, AdvisedProblem], runs: int, progress: Progress | None = None) -> xr.Dataset:
     """For each problem the advised settings, the promised share of failures, and how many were seen."""
-    columns: dict[str, list[float]] = {name: [] for name in (*Advice._fields, "seen")}
+    names, rows = (*Advice._fields, "seen"), []
     for problem in tracked(problems.values(), progress):
         advice = promise(problem)
-        for field in Advice._fields:
-            columns[field].append(np.nan if advice is None else getattr(advice, field))
-        columns["seen"].append(np.nan if advice is None else failures(problem, advice, runs))
-    data = {name: ("problem", np.array(values, float)) for name, values in columns.items()}
-    return xr.Dataset(data, {"problem": list(problems)}, {"runs": runs})
+        rows.append([np.nan] * len(names) if advice is None else [*advice, failures(problem, advice, runs)])
+    columns = zip(names, np.array(rows, float).T, strict=True)
+    return xr.Dataset({name: ("problem", each) for name, each in columns}, {"problem": list(problems)}, {"runs": runs})
 
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
     """One row for each problem: settings, promised and seen failures with their interval."""
-    frame = data.to_dataframe().reset_index()
-    intervals = [_seen(seen, data.attrs["runs"]) for seen in frame.pop("seen")]
-    return frame.assign(
-        runs=data.attrs["runs"],
-        seen=[each.value for each in intervals],
-        seen_low=[each.low for each in intervals],
-        seen_high=[each.high for each in intervals],
-    )
-
-
-def _seen(count: float, runs: int) -> Estimate:
-    return NOT_MEASURED if np.isnan(count) else proportion(int(count), runs)
+    frame, runs = data.to_dataframe().reset_index(), data.attrs["runs"]
+    seen = [NOT_MEASURED if np.isnan(count) else proportion(int(count), runs) for count in frame.pop("seen")]
+    return frame.assign(runs=runs).join(pd.DataFrame(seen, columns=["seen", "seen_low", "seen_high"]))
 
 
 def draw(data: xr.Dataset) -> Figure:

@@ -21,7 +21,7 @@ from holdfast.theory.finite_time import log_share
 from holdfast.theory.lyapunov import exponents, two_point_exponent, two_point_threshold
 from holdfast.theory.sampling import residual_floor
 from holdfast.theory.window import limits
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, over, share
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, crossing, over, share, summary
 from holdfast_studies.kit.drawing import Figure, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, tracked
 from holdfast_studies.kit.study import study
@@ -174,12 +174,6 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
     return _rates(data).rename_axis("problem").reset_index()
 
 
-def _threshold(growth: np.ndarray) -> float:
-    """Where the mean growth rate crosses zero, by a straight line through (seeds, heterogeneities)."""
-    slope, offset = np.polyfit(AROUND, growth.mean(0), 1)
-    return float(-offset / slope)
-
-
 def quantiles_within_error(data: xr.Dataset) -> tuple[int, int]:
     """How many quantiles of the finite-time law lie where the sampling error allows, and how many were tested."""
     right = total = 0
@@ -203,7 +197,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     thresholds = [
         claim(f"threshold-{step_size:g}", f"At step size {step_size:g} the spurious signal turns from growing to dying "
               "at the analytic threshold.",
-              bootstrap(data["growth"].sel(step_size=step_size).transpose("seed", ...).values, _threshold),
+              bootstrap(data["growth"].sel(step_size=step_size).T.values, partial(crossing, AROUND)),
               (0.97, 1.03), f"measured threshold over {float(two_point_threshold(step_size, BIAS)):.3f}",
               settings=f"population, s=1, T={LONG}, alpha={ROOM:g}")
         for step_size in STEP_SIZES
@@ -230,8 +224,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
               settings=f"population, s=1, M={STRONG:g}, alpha=1, {SIDES[1]} of that step size"),
         claim("sampling-floor", "Sampling error sustains a residual of eta d E S^2 / (2 m (2 - eta)).",
               over(residual, floor), (0.8, 1.2), "median residual over the predicted "
-              f"{floor:.3g}", settings="d=30, r1=r2=1, m=2000, eta=0.05, s=1, M=8, T=300, symmetric measurements, "
-              "exact law"),
+              f"{floor:.3g}", settings=summary(SAMPLED)),
     ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from holdfast.theory.lyapunov import two_point_exponent
 from holdfast_studies.findings.tails import expected_shares
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, share
 from holdfast_studies.kit.drawing import Axes, Figure, finished, new_figure, quantile_bars
-from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, simulate_each, stages
 from holdfast_studies.kit.study import study
 
 LEFT_OPEN = ("The paper draws the environment of each step independently; the question is ours, and so are M and T.",)
@@ -47,21 +47,18 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     long = replace(LONG, seeds=fewer_of_long, steps=steps, every=steps // LONG_RECORDS)
     small = replace(EXPONENT, seeds=EXPONENT_RUNS * fewer)
     strengths = finite.values("heterogeneity")
-    reports = iter(stages(progress, [len(strengths) * 20, 20, 5] * len(ORDERS)))
-    data = []
-    for order in ORDERS:
-        shares, late, rates = (
-            run_simulation(replace(given, order=order), progress=next(reports)).data for given in (finite, long, small)
-        )
-        grown = late["spurious"].rename(heterogeneity="strength_long", seed="long_seed")
-        data.append(shares[["spurious", "invariant"]].isel(step=-1, drop=True).assign(
-            spurious_long=grown.isel(step=-1, drop=True),
-            spurious_late=grown.isel(step=slice(LONG_RECORDS // 2, None)).mean("step"),
-            exponent=_exponent(rates["spurious"]).rename(seed="run"),
-        ))  # fmt: skip
+    reports = stages(progress, [len(strengths) * 20, 20, 5])
+    shares, late, rates = (
+        simulate_each({order: replace(given, order=order) for order in ORDERS}, "order", given.seeds, report)
+        for given, report in zip((finite, long, small), reports, strict=True)
+    )
+    grown = late["spurious"].rename(heterogeneity="strength_long", seed="long_seed")
     runs = effort.steps(PREDICTED_RUNS, part=10)
-    seen = xr.concat(data, pd.Index(list(ORDERS), name="order"), combine_attrs="drop")
-    return seen.assign(
+    final = shares[["spurious", "invariant"]].isel(step=-1, drop=True).drop_attrs()
+    return final.assign(
+        spurious_long=grown.isel(step=-1, drop=True),
+        spurious_late=grown.isel(step=slice(LONG_RECORDS // 2, None)).mean("step"),
+        exponent=_exponent(rates["spurious"]).rename(seed="run"),
         predicted=_predicted(finite, strengths, runs),
         predicted_long=_predicted(long, LONG.values("heterogeneity"), runs).rename(heterogeneity="strength_long"),
     ).assign_attrs(dimension=finite.dimension, batch_size=finite.batch_size, long_steps=steps)

@@ -16,8 +16,7 @@ from holdfast.core.statistics import Estimate, bootstrap, median
 from holdfast.sensing import batching
 from holdfast.sensing.environments import FiniteEnvironments, gaussian, panel, two_point
 from holdfast.sensing.oracles.quadratic import rank_one
-from holdfast.sensing.problem import MatrixSensing
-from holdfast.sensing.quadratic_network import quadratic_network
+from holdfast.sensing.problem import MatrixSensing, quadratic_network
 from holdfast.sensing.signals import signals
 from holdfast.theory.order import order_effect, order_exponents
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below

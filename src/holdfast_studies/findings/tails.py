@@ -51,10 +51,9 @@ UNBOUNDED, LARGE = gaussian(1.0, 6.0), Settings(
 )  # fmt: skip
 
 
-def _runs(settings: Settings, law: Environments, seeds: int, noise: float) -> np.ndarray:
+def final_shares(settings: Settings, law: Environments) -> np.ndarray:
     """||Q||^2 at the end of each run, by the exact law; infinite where it diverged."""
-    runs = replace(settings, seeds=seeds, seed=FIRST_SEED, spurious_rank=law.rank, noise_variance=noise)
-    records = execute(runs, Parts(law))
+    records = execute(replace(settings, spurious_rank=law.rank), Parts(law))
     return np.where(records.diverged_at >= 0, np.inf, np.square(records.values["spurious_norm"][:, -1]))
 
 
@@ -66,7 +65,10 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
         *((SHORT, law, SHORT_RUNS * effort.seeds, noise) for law, noise in SHORT_LAWS.values()),
         (LARGE, UNBOUNDED, long_runs, 0.0),
     ]
-    found = [_runs(*each) for each in tracked(wanted, progress)]
+    found = [
+        final_shares(replace(settings, seeds=runs, seed=FIRST_SEED, noise_variance=noise), law)
+        for settings, law, runs, noise in tracked(wanted, progress)
+    ]
     return xr.Dataset(
         {
             "long": (("bias", "run"), np.stack(found[: len(BIASES)])),

@@ -9,7 +9,7 @@ import xarray as xr
 
 from holdfast.core.statistics import Estimate, mean_interval
 from holdfast_studies.kit.claims import NOT_MEASURED, Claim, ClaimBuilder, Position, share
-from holdfast_studies.kit.drawing import COLOURS, Figure, new_figure
+from holdfast_studies.kit.drawing import COLOURS, Figure, estimate_bars, new_figure
 from holdfast_studies.kit.runs import Effort, Progress
 from holdfast_studies.kit.study import study
 
@@ -54,13 +54,11 @@ def draw(data: xr.Dataset) -> Figure:
     figure, panels = new_figure(2, f"Coloured digits: accuracy where colours are reversed, {data.sizes['seed']} seeds")
     heights = np.arange(data.sizes["algorithm"])[::-1]
     for axes, problem in zip(panels, data["problem"].values, strict=True):
-        for at, row in zip(heights, data["accuracy"].sel(problem=problem).values, strict=True):
-            middle, low, high = mean_interval(row)
-            first = at == heights[0]
-            axes.plot(row, np.full(len(row), at), "o", color=COLOURS["residual"], markersize=3, alpha=0.5,
-                      label="a seed" if first else None)  # fmt: skip
-            axes.errorbar(middle, at, xerr=[[middle - low], [high - middle]], fmt="s", color=COLOURS["invariant"],
-                          markersize=5, label="mean, 95 % interval" if first else None)  # fmt: skip
+        found = data["accuracy"].sel(problem=problem).transpose("algorithm", "seed").values
+        seeds = axes.plot(found, heights, "o", color=COLOURS["residual"], markersize=3, alpha=0.5)
+        seeds[0].set_label("a seed")
+        look = {"fmt": "s", "color": COLOURS["invariant"], "markersize": 5, "label": "mean, 95 % interval"}
+        estimate_bars(axes, heights, [mean_interval(row) for row in found], horizontal=True, **look)
         axes.axvline(0.5, color="black", linewidth=0.8, linestyle=":", label="a coin")
         axes.axvline(BEST, color="black", linewidth=0.8, linestyle="--", label="best possible")
         axes.axvline(TEST_AGREEMENT, color=COLOURS["spurious"], linewidth=0.8, label="by colour alone")
@@ -157,15 +155,6 @@ def answer(data: xr.Dataset) -> str:
 
 
 EXPERIMENT = study(
-    "coloured_digits",
-    __doc__,
-    LEFT_OPEN,
-    simulate,
-    draw,
-    numbers,
-    claims,
-    answer,
-    seeds=10,
-    quick_seeds=3,
+    "coloured_digits", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, answer, seeds=10, quick_seeds=3,
     packages=PACKAGES,
-)
+)  # fmt: skip

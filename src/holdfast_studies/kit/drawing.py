@@ -5,34 +5,21 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes as Axes
+from matplotlib.figure import Figure as Figure
 from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate
-from holdfast.plots import BAND, COLOURS, band, draw_plane, legend_below, new_figure
-from holdfast.plots.planes import BETWEEN
-from holdfast.plots.signals import draw_kaplan_meier, draw_signals, quantile_table
-
-__all__ = [
-    "BAND",
-    "BETWEEN",
-    "COLOURS",
-    "Axes",
-    "Figure",
-    "band",
-    "bars",
-    "draw_kaplan_meier",
-    "draw_map",
-    "draw_plane",
-    "draw_signals",
-    "estimate_bars",
-    "finished",
-    "legend_below",
-    "new_figure",
-    "quantile_bars",
-    "quantile_table",
-]
+from holdfast.plots import BAND as BAND
+from holdfast.plots import COLOURS as COLOURS
+from holdfast.plots import band as band
+from holdfast.plots import draw_plane as draw_plane
+from holdfast.plots import legend_below as legend_below
+from holdfast.plots import new_figure as new_figure
+from holdfast.plots.planes import BETWEEN as BETWEEN
+from holdfast.plots.signals import draw_kaplan_meier as draw_kaplan_meier
+from holdfast.plots.signals import draw_signals as draw_signals
+from holdfast.plots.signals import quantile_table as quantile_table
 
 
 def finished(figure: Figure, columns: int = 2) -> Figure:

@@ -54,4 +54,4 @@ def quantiles(*names: str) -> Callable[[xr.Dataset], pd.DataFrame]:
         >>> quantiles()(xr.Dataset({"b": ("seed", [1.0, 2.0, 3.0])}))["b"].tolist()
         [1.2, 2.0, 2.8]
     """
-    return lambda data: columns(*names)(data.quantile(BAND, "seed"))
+    return lambda data: columns()((data[list(names)] if names else data).quantile(BAND, "seed"))

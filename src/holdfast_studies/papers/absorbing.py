@@ -1,7 +1,7 @@
 """The absorbing sets of SGD (Wang and Jacot, ICLR 2024): constants chosen on some runs, and tested on others."""
 
 from collections.abc import Sequence
-from functools import partial, reduce
+from functools import reduce
 
 import numpy as np
 import xarray as xr
@@ -10,12 +10,12 @@ from holdfast.completion.problem import MatrixCompletion, two_by_two
 from holdfast.completion.training import AlgorithmName, LayerPaths, simulate_completion
 from holdfast.core.survival import event_rate
 from holdfast.theory.absorbing import Constants, closedness, contains, imbalance, layer_ranks, product_rank, successor
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, exact_share
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, exact_share, summary
 from holdfast_studies.kit.drawing import Figure, band, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages
 from holdfast_studies.kit.study import columns, study
 from holdfast_studies.papers.absorbing_search import COUNTS, most_interior, search_constants
-from holdfast_studies.papers.jumps import DEPTH, EPSILON, RUN, WIDTH, our_choice
+from holdfast_studies.papers.jumps import DEPTH, EPSILON, RUN, WIDTH
 
 LEFT_OPEN = (
     "The form of f_alpha. Ours is 1 - (1 - x / alpha)^2 below alpha, the simplest with a continuous slope; the search "
@@ -26,7 +26,6 @@ LEFT_OPEN = (
     "Settings of our choice: epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.026, 5000 steps.",
     "How states of B_1 that SGD need not visit are drawn: balanced layers, the first squared singular value uniform "
     "up to C, the second one uniform up to where the conditions end, random directions.",
-    "A quick look (--quick) takes 4 seeds, for the choice and for the test.",
 )
 # Near the end of rank 2, so that the jump falls into a run that is short enough to look at every step.
 STEP_SIZE, RIDGE, STEPS = RUN.step_size, 0.026, 5000
@@ -41,7 +40,7 @@ FIRST_TESTED, SDE_RUNS, SUBSTEPS = 10_000, 64, 8
 MOST = 0.95
 # Runs whose steps are in memory at a time, and states drawn from all of B_1.
 AT_A_TIME, STATES = 64, 20_000
-SUMMARY = f"epsilon={EPSILON}, L={DEPTH}, width {WIDTH}, eta={STEP_SIZE}, lambda={RIDGE}, T={STEPS:,} (ours)"
+SUMMARY = summary(replace(RUN, ridge=RIDGE, steps=STEPS), "ours")
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
@@ -183,8 +182,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     """Closedness of B_1 on runs that had no part in its choice, and the lemma on approximate ranks."""
     chosen = constants_of(data)
     tried = int(_closed(data).size)
-    ours = partial(our_choice, STEP_SIZE, RIDGE, T=STEPS, f=chosen.count.__name__, constants=_words(chosen))
-    claim = ClaimBuilder("absorbing", "jumps: closed", f"{SUMMARY}, {_words(chosen)}", ours())
+    claim = ClaimBuilder("absorbing", "jumps: closed", f"{SUMMARY}, {_words(chosen)}")
     nearby = f"the states are those of SGD at eta={STEP_SIZE}, near critical points and not at them"
     inside, exits = data["entered"].values >= 0, data["exits"].values
     left = exact_share(exits[inside] > 0)
@@ -198,7 +196,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     return [
         claim("entered", "SGD enters B_1.", exact_share(inside), (MOST, 1), "share of the runs that were inside at "
               f"some step; of {tried} constants tried on other runs {int(_closed(data).sum())} had no exit there",
-              source="jumps: theorem", conditions=ours(mark=f"{MOST:g} of the runs")),
+              source="jumps: theorem", conditions=Conditions(chosen=("all settings", f"mark: {MOST:g} of the runs"))),
         claim("closed", "SGD does not leave B_1.", left, (0, 0.02), "share of the runs that entered and ever left, "
               f"exact interval: {int((exits[inside] > 0).sum())} of {int(inside.sum())}; {hazard.value:.2g} exits per "
               f"step inside ({hazard.low:.2g} to {hazard.high:.2g})"),
@@ -217,7 +215,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
               "substeps"),
         claim("lemma", "In B_1 the approximate rank of the product is at most 1 + eps2.", exact_share(over), (0, 0.02),
               "share of the runs inside at the end that are above it", source="jumps: lemma",
-              conditions=replace(ours(), missed=(nearby,))),
+              conditions=Conditions((nearby,), ("all settings",))),
     ]  # fmt: skip
 
 

@@ -36,6 +36,7 @@ from holdfast_studies.kit.claims import (
 from holdfast_studies.kit.drawing import COLOURS, Figure, band, finished, new_figure, quantile_bars
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, simulate_each, stages
 from holdfast_studies.kit.study import columns, study
+from holdfast_studies.papers.conditions import least_isometry_constant
 
 LEFT_OPEN = (
     "The universal constants of the assumptions are not printed; here they are one.",
@@ -67,14 +68,11 @@ SIGNED_SUMMARY = "d=30, A* with eigenvalues 1 and -1, r2=1, m=12000, s=1, M=8, e
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Each case, both forms, and the least isometry constant that the measurements of figure 3 can have."""
     first, *others = stages(progress, [len(CASES)] + [1] * len(FORMS))
-    data = simulate_each(CASES, "case", effort, first, ("spurious", "distance", "diverged_at"))
+    data = simulate_each(CASES, "case", effort.seeds, first, signals=("spurious", "distance", "diverged_at"))
     paths = [_run_form(form, effort.seeds, report) for form, report in zip(FORMS.values(), others, strict=True)]
     data["signed_distance"] = xr.concat(paths, pd.Index(list(FORMS), name="form"))
-    random = np.random.default_rng(0)
-    # <X, e_i e_j^T>^2 over m measurements is a chi-square for each i, j; delta is at least their largest deviation.
-    squares = [random.chisquare(PAPER_BATCH, PAPER_DIMENSION**2) / PAPER_BATCH for _ in range(effort.seeds)]
-    data["isometry"] = ("seed", np.abs(np.array(squares) - 1).max(1))
-    return data
+    size = {"batch_size": PAPER_BATCH, "dimension": PAPER_DIMENSION}
+    return data.assign(isometry=("seed", least_isometry_constant(np.random.default_rng(0), effort.seeds, **size)))
 
 
 def _build(problem: MatrixSensing, parameters: dict, form: Callable) -> Run:

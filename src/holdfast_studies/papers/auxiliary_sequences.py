@@ -117,10 +117,8 @@ def row_process(factors: np.ndarray, line: np.ndarray, row: int) -> np.ndarray:
     return line[row] * np.concatenate([still, np.cumprod(factors[..., row:], -1)], -1)
 
 
-def supermartingale_factor(
-    step_size: ArrayLike, bias: ArrayLike, heterogeneity: ArrayLike, power: float = 2 / 3
-) -> np.ndarray:
-    """E (1 + eta xi + 2 eta)^power for strengths xi = bias -+ heterogeneity; Lemma 7 wants it at most one.
+def supermartingale_factor(step_size: ArrayLike, bias: ArrayLike, heterogeneity: ArrayLike) -> np.ndarray:
+    """E (1 + eta xi + 2 eta)^(2/3) for strengths xi = bias -+ heterogeneity; Lemma 7 wants it at most one.
 
     Example:
         >>> float(supermartingale_factor(0.05, 1.0, 6.0)) > 1 > float(supermartingale_factor(7e-6, 0.0, 2000.0))
@@ -128,7 +126,7 @@ def supermartingale_factor(
     """
     bias, heterogeneity = np.asarray(bias, float), np.asarray(heterogeneity, float)
     low, high = (growth_factors(step_size, bias + sign * heterogeneity) for sign in (-1, 1))
-    return (np.abs(low) ** power + np.abs(high) ** power) / 2
+    return (np.abs(low) ** (2 / 3) + np.abs(high) ** (2 / 3)) / 2
 
 
 def step_size_window(bias: ArrayLike, heterogeneity: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,5 @@
 """The collapse to rank 0 (Wang and Jacot, ICLR 2024, theorem with r = 0): why step size and ridge must be annealed."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -9,19 +7,18 @@ import xarray as xr
 from holdfast.completion.jumps import ranks
 from holdfast.completion.training import AlgorithmName, simulate_completion
 from holdfast.theory.absorbing import closedness, contains
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, share
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, share, summary
 from holdfast_studies.kit.drawing import Figure, draw_kaplan_meier, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages
 from holdfast_studies.kit.study import columns, study
 from holdfast_studies.papers.entering import CONSTANTS
-from holdfast_studies.papers.jumps import RUN, jump_rate, our_choice, waited_and_left, waiting_times
+from holdfast_studies.papers.jumps import RUN, jump_rate, waited_and_left, waiting_times
 
 LEFT_OPEN = (
     "All settings: epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07, 200,000 steps. The theorem says that the "
     "collapse comes in the end at any constant step size and ridge; at those of the experiment `jumps` it is out of "
     "reach of a simulation.",
     "The constants of B_0: those of the experiment `entering`.",
-    "A quick look (--quick) takes 4 seeds and half the steps.",
 )
 QUICK_PART = 2  # a quick look takes one step in this many
 # A ridge at which gradient descent stays at rank 1.
@@ -30,7 +27,6 @@ ALGORITHMS: dict[str, AlgorithmName] = {"SGD": "sgd", "gradient descent": "gradi
 # The theorem has no time limit: which share of the runs must be inside by the end of ours.
 MOST = 0.75
 DRAWN = 12  # runs on the left
-SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.6, lambda=0.07"
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
@@ -52,13 +48,13 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     return xr.concat(parts, "algorithm", join="exact")
 
 
-def _summary(data: xr.Dataset) -> str:
-    return f"{SUMMARY}, T={int(data['step'][-1]):,} (ours)"
+def _settings(data: xr.Dataset) -> str:
+    return summary(replace(RUN, step_size=STEP_SIZE, ridge=RIDGE, steps=int(data["step"][-1])), "ours")
 
 
 def draw(data: xr.Dataset) -> Figure:
     """The largest singular value of some runs, and the share that has not collapsed."""
-    figure, (left, right) = new_figure(2, f"Collapse to rank 0: {_summary(data)}, {data.sizes['seed']} seeds")
+    figure, (left, right) = new_figure(2, f"Collapse to rank 0: {_settings(data)}, {data.sizes['seed']} seeds")
     for number, name in enumerate(ALGORITHMS):
         runs = data.sel(algorithm=name)
         sizes = runs["largest"].clip(min=1e-12).isel(seed=slice(DRAWN))
@@ -80,8 +76,7 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """SGD collapses for good, gradient descent does not."""
-    ours = partial(our_choice, STEP_SIZE, RIDGE, T=int(data["step"][-1]))
-    claim = ClaimBuilder("collapse", settings=_summary(data), conditions=ours())
+    claim = ClaimBuilder("collapse", settings=_settings(data))
     sgd, descent = (data.sel(algorithm=name) for name in ALGORITHMS)
     seeds, rose = data.sizes["seed"], int(sgd["rose"].sum())
     rate = jump_rate(sgd)
@@ -93,7 +88,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
               share(stayed), (MOST, 1), "share of the runs that are inside from some step on, "
               f"every {EVERY}th looked at; {int(sgd['jumped'].sum())} of {seeds} sat at rank 1 and then fell to 0, "
               f"{wait}; {rose} rose again", source="jumps: theorem",
-              conditions=ours(constants="those of `entering`", mark=f"{MOST:g} of the runs")),
+              conditions=Conditions(chosen=("all settings", "the constants of B_0", f"mark: {MOST:g} of the runs"))),
         claim("gradient-descent", "Gradient descent does not.",
               share(entered["gradient descent"]), (0, 0.1),
               f"share of the runs that enter B_0; {int(descent['jumped'].sum())} fell from rank 1 to 0"),

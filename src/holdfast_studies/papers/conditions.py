@@ -74,6 +74,15 @@ def delta_star(dimension: float, batch_size: float, r1: int, r2: int, heterogene
     return largest, float(scale)
 
 
+def least_isometry_constant(random: np.random.Generator, count: int, *, batch_size: int, dimension: int) -> np.ndarray:
+    """(count,): what delta of so many sets of Gaussian measurements is at least.
+
+    <X, e_i e_j^T>^2 over m measurements is a chi-square for each i, j, and delta is at least their largest deviation.
+    """
+    squares = np.array([random.chisquare(batch_size, dimension**2) for _ in range(count)]) / batch_size
+    return np.abs(squares - 1).max(1)
+
+
 def spread_of_constants(needed: Iterable[Estimate]) -> Estimate:
     """The largest constant that settings need over the least, with an interval from the ends of theirs.
 

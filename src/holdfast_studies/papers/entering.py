@@ -1,7 +1,6 @@
 """Entering the sets B_r (Wang and Jacot, ICLR 2024): with which probability from where, and B_2 before B_1."""
 
 import itertools
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,12 +11,12 @@ from holdfast.completion.problem import MatrixCompletion, matrix_completion, two
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, simulate_completion, starts, train
 from holdfast.core.statistics import Estimate
 from holdfast.theory.absorbing import Constants, closedness, contains, successor
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, exact, exact_share
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, exact, exact_share, summary
 from holdfast_studies.kit.drawing import Figure, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages
 from holdfast_studies.kit.study import study
 from holdfast_studies.papers.absorbing import entries
-from holdfast_studies.papers.jumps import DEPTH, EPSILON, RIDGE, RUN, STEP_SIZE, WIDTH, network_starts, our_choice
+from holdfast_studies.papers.jumps import DEPTH, EPSILON, RIDGE, RUN, STEP_SIZE, WIDTH, network_starts
 
 LEFT_OPEN = (
     "The constants of B_r: those that the experiment `absorbing` arrives at, eps1=0.3, eps2=0.3, alpha=0.03, C=4, "
@@ -30,7 +29,6 @@ LEFT_OPEN = (
     "descent ends. 10,000 steps, of which every 100th is looked at.",
     "The matrix for r >= 2: the lower triangle of A*_ij = epsilon^(i-j), 3 x 3, of rank 1, epsilon=0.05, eta=0.4, "
     "lambda=0.026, 40,000 steps, found on the seeds 0 to 15. The claims are measured on other seeds.",
-    "A quick look (--quick) takes 4 seeds and a fifth of the steps.",
 )
 QUICK_PART = 5  # a quick look takes one step in this many
 CONSTANTS = Constants(balance=0.3, slack=0.3, level=0.03, bound=4.0)
@@ -41,10 +39,6 @@ TRIANGLE_EPSILON, TRIANGLE_RIDGE, TRIANGLE_STEPS, FIRST_TESTED = 0.05, 0.026, 40
 # The theorem has no time limit: which share of the runs must be through by the end of ours.
 MOST = 0.5
 DESCENT_RUNS = 64  # of gradient descent, which is slower and has nothing random but its start
-SUMMARY = f"2 x 2, epsilon={EPSILON}, L={DEPTH}, width {WIDTH}, eta={STEP_SIZE}, lambda={RIDGE}"
-TRIANGLE_SUMMARY = (
-    f"3 x 3, epsilon={TRIANGLE_EPSILON}, L={DEPTH}, width {WIDTH}, eta={STEP_SIZE}, lambda={TRIANGLE_RIDGE}"
-)
 
 
 def triangle() -> MatrixCompletion:
@@ -197,9 +191,9 @@ def claims(data: xr.Dataset) -> list[Claim]:
     table = numbers(data).set_index("start")
     constants = "eps1=0.3, eps2=0.3, alpha=0.03, C=4"
     steps, long = int(data["step"][-1]), int(data["long_step"][-1])
-    near = our_choice(STEP_SIZE, RIDGE, T=steps, constants=constants)
-    ours = partial(our_choice, STEP_SIZE, TRIANGLE_RIDGE, epsilon=TRIANGLE_EPSILON, T=long, constants=constants)
-    claim = ClaimBuilder("entering", "jumps: theorem", f"{TRIANGLE_SUMMARY}, T={long:,} (ours), {constants}", ours())
+    small = summary(replace(RUN, steps=steps), "ours")
+    large = summary(replace(RUN, epsilon=TRIANGLE_EPSILON, ridge=TRIANGLE_RIDGE, steps=long), "ours")
+    claim = ClaimBuilder("entering", "jumps: theorem", f"3 x 3, {large}, {constants}")
     lengths = data["path_length"].values
     led = float(np.isfinite(lengths).mean())
     order = _in_order(data)
@@ -214,11 +208,12 @@ def claims(data: xr.Dataset) -> list[Claim]:
               f"{np.nanmin(lengths):.0f} to {np.nanmax(lengths):.0f} steps. Drawn at random, the shares of "
               f"the runs that enter within {steps:,} steps are "
               + ", ".join(f"{name} {row['entered']:.2f}" for name, row in table.iterrows()), source="jumps: enters",
-              settings=f"{SUMMARY}, T={steps:,} (ours), {constants}", conditions=near),
+              settings=f"2 x 2, {small}, {constants}"),
         claim("in-order", "SGD enters B_2, stays there, and then enters B_1.",
               exact_share(order), (MOST, 1), "share of the runs with at least "
               f"{SITTING * memory(STEP_SIZE, TRIANGLE_RIDGE):,.0f} steps between the two; the median is "
-              f"{np.median(stays) if len(stays) else np.nan:,.0f}", conditions=ours(mark=f"{MOST:g} of the runs")),
+              f"{np.median(stays) if len(stays) else np.nan:,.0f}",
+              conditions=Conditions(chosen=("all settings", f"mark: {MOST:g} of the runs"))),
         *(
             claim(f"closed-{rank}", f"SGD does not leave B_{rank}.",
                   exact_share(data[f"sgd_exits_{rank}"] > 0), (0, 0.02),

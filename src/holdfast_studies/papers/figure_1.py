@@ -18,7 +18,7 @@ BATCHINGS = {"full": replace(SETTINGS, batching="full"), "hetero": replace(SETTI
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """The same problem with batches of all environments and of one."""
-    return simulate_each(BATCHINGS, "batching", effort, progress)
+    return simulate_each(BATCHINGS, "batching", effort.seeds, progress)
 
 
 def draw(data: xr.Dataset) -> Figure:

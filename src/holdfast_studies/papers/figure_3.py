@@ -7,6 +7,7 @@ import xarray as xr
 
 from holdfast.core.statistics import bootstrap, median
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
+from holdfast.theory.regions import LEARNED, WASHED_OUT
 from holdfast_studies.kit import BIAS, INIT_SCALE, STEP_SIZE
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, above, below, summary
 from holdfast_studies.kit.drawing import COLOURS, Figure, band, draw_signals, finished, new_figure, quantile_table
@@ -24,9 +25,9 @@ LEFT_OPEN = (
 # Dense where the transition is; with the M = 1 and M = 6 of the left panel.
 HETEROGENEITY = (1.0, 2.0, 3.0, 4.0, 4.5, 5.0, 5.5, 6.0, 6.5, 7.0, 8.0, 9.0, 10.0)
 PLOTTED = (6.0, 1.0)
-# One rule for figures 3 and 4: a median share below the first mark is eliminated, above the second learned; the
-# invariant signal is recovered from the third on. The transition is where the median falls below the first.
-WASHED_OUT, LEARNED, RECOVERED = 0.05, 0.5, 0.9
+# One rule for figures 3 and 4: a median share below WASHED_OUT is eliminated, above LEARNED learned, and the invariant
+# signal is recovered above this mark. The transition is where the median falls below WASHED_OUT.
+RECOVERED = 0.9
 RULE = Conditions(chosen=("medians over seeds", "marks 0.05, 0.5 and 0.9"))
 # Quantiles over seeds at which the transition is looked for; the first one is the rule.
 QUANTILES = (0.5, 0.75, 0.9)

@@ -6,13 +6,14 @@ import numpy as np
 import xarray as xr
 
 from holdfast.core.statistics import bootstrap, median
+from holdfast.theory.regions import LEARNED, WASHED_OUT
 from holdfast_studies.kit import BIAS
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, above, below
 from holdfast_studies.kit.drawing import COLOURS, Figure, band, draw_signals, finished, new_figure, quantile_table
-from holdfast_studies.kit.runs import Effort, Progress, replace, run_simulation, stages
+from holdfast_studies.kit.runs import Effort, Progress, replace, simulate_each
 from holdfast_studies.kit.study import study
 from holdfast_studies.papers import figure_3
-from holdfast_studies.papers.figure_3 import LEARNED, QUANTILES, RECOVERED, RULE, SHARES, WASHED_OUT, transition
+from holdfast_studies.papers.figure_3 import QUANTILES, RECOVERED, RULE, SHARES, transition
 
 LEFT_OPEN = (
     "How long each step size runs: 10/eta steps here, so that the invariant signal always reaches the same stage.",
@@ -35,15 +36,13 @@ SUMMARY = "d=100, r1=r2=1, m=8000, alpha=1e-3, s=1, M=5, T=10/eta (ours), indepe
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """One run for each step size, recorded at equal stages eta t."""
-    parts = []
-    lengths = [round(TIME / step_size) for step_size in STEP_SIZES]
-    for step_size, steps, report in zip(STEP_SIZES, lengths, stages(progress, lengths), strict=True):
-        settings = replace(GIVEN, step_size=step_size, steps=steps, every=max(1, steps // RECORDS), seeds=effort.seeds)
-        data = run_simulation(settings, progress=report).data
-        recorded = np.linspace(0, steps, RECORDS + 1)
-        chosen = data.sel(step=recorded, method="nearest").assign_coords(step=recorded * step_size)
-        parts.append(chosen.rename(step="stage").expand_dims(step_size=[step_size]))
-    return xr.concat(parts, "step_size", join="override")
+    lengths = {step_size: round(TIME / step_size) for step_size in STEP_SIZES}
+    runs = {
+        step_size: replace(GIVEN, step_size=step_size, steps=steps, every=max(1, steps // RECORDS))
+        for step_size, steps in lengths.items()
+    }
+    data = simulate_each(runs, "step_size", effort.seeds, progress, records=RECORDS)
+    return data.assign_coords(share=np.linspace(0, TIME, RECORDS + 1)).rename(share="stage")
 
 
 def draw(data: xr.Dataset) -> Figure:

@@ -37,7 +37,7 @@ SUMMARY = (
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Both methods."""
-    return simulate_each(METHODS, "algorithm", effort, progress)
+    return simulate_each(METHODS, "algorithm", effort.seeds, progress)
 
 
 def draw(data: xr.Dataset) -> Figure:

@@ -11,7 +11,7 @@ from holdfast.core.statistics import Estimate, median, proportion
 from holdfast.sensing.names import EnsembleName
 from holdfast_studies.kit.claims import NOT_MEASURED, Claim, ClaimBuilder, Conditions, Position, above
 from holdfast_studies.kit.drawing import Figure, band, finished, new_figure, quantile_table
-from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
+from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, simulate_each, stages
 from holdfast_studies.kit.study import study
 
 LEFT_OPEN = (
@@ -34,18 +34,14 @@ APART = 0.5 * np.sqrt(5)
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """One run for each update and step size, recorded at equal shares t/T."""
-    lengths = [round(TIME / step_size) for step_size in STEP_SIZES]
-    reports = iter(stages(progress, lengths * len(UPDATES)))
+    lengths = {step_size: round(TIME / step_size) for step_size in STEP_SIZES}
     by_update = []
-    for ensemble in UPDATES.values():
-        parts = []
-        for step_size, steps in zip(STEP_SIZES, lengths, strict=True):
-            settings = replace(
-                GIVEN, ensemble=ensemble, step_size=step_size, steps=steps, every=steps // RECORDS, seeds=effort.seeds
-            )
-            data = run_simulation(settings, progress=next(reports)).data
-            parts.append(data.assign_coords(step=np.linspace(0, 1, RECORDS + 1)).rename(step="share"))
-        by_update.append(xr.concat(parts, pd.Index(STEP_SIZES, name="step_size")))
+    for ensemble, report in zip(UPDATES.values(), stages(progress, [1000] * len(UPDATES)), strict=True):
+        runs = {
+            step_size: replace(GIVEN, ensemble=ensemble, step_size=step_size, steps=steps, every=steps // RECORDS)
+            for step_size, steps in lengths.items()
+        }
+        by_update.append(simulate_each(runs, "step_size", effort.seeds, report, records=RECORDS))
     return xr.concat(by_update, pd.Index(list(UPDATES), name="update"))
 
 

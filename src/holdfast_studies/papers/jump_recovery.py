@@ -23,7 +23,6 @@ LEFT_OPEN = (
     "starts, with a fifth of the steps. What is claimed is measured on starts that no choice has seen.",
     "One problem of this kind (seed 0). Where the observed entries of a random matrix are drawn uniformly there was "
     "no such trap: with ridges from 0.0005 to 0.002 gradient descent found rank 3 as well.",
-    "A quick look (--quick) takes 4 seeds and a tenth of the steps.",
 )
 QUICK_PART = 10  # a quick look takes one step in this many
 HALF, RANK, EPSILON, PER_ROW, INIT_SCALE, DEPTH = 10, 3, 0.25, (4, 6, 6), 0.7, 3

@@ -12,7 +12,7 @@ from holdfast.completion.settings import CompletionSettings
 from holdfast.completion.training import CompletionBuilder, Simulation, offshoots, simulate_completion, starts
 from holdfast.core.statistics import Estimate, median
 from holdfast.core.survival import event_rate
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, above, exact_share, share
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, exact_share, share, summary
 from holdfast_studies.kit.drawing import Axes, Figure, draw_kaplan_meier, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages
 from holdfast_studies.kit.study import study
@@ -28,7 +28,6 @@ LEFT_OPEN = (
     "watched until then.",
     "How the stochastic differential equation is solved: Euler-Maruyama, with one and with eight steps to a step of "
     "SGD. It is run for fewer steps than SGD because it is slower, which is why rates are compared and not shares.",
-    "A quick look (--quick) takes 4 seeds and a quarter of the steps.",
 )
 QUICK_PART = 4  # a quick look takes one step in this many
 # Of the 2 x 2 example in all experiments on jumps: the defaults of the library.
@@ -49,7 +48,6 @@ BRANCHES = 4
 OFFSHOOT: dict[str, Any] = {"step_size": 0.2, "ridge": 2e-4, "steps": 20_000}
 # Runs that diverge are a finding from this share on.
 DIVERGING = 0.05
-SUMMARY = "epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245"
 
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
@@ -68,18 +66,6 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
             sgd = done
     found = xr.merge([xr.concat(parts, "variant", join="outer"), _branches(sgd, effort, reports[-1])], join="exact")
     return found.assign_attrs(part=QUICK_PART if effort.quick else 1)
-
-
-def our_choice(step_size: object, ridge: object, **values: object) -> Conditions:
-    """The slides print no numbers, so all values are our choice: those of the 2 x 2 example, changed or added by name.
-
-    Example:
-        >>> our_choice(0.5, RIDGE, T=1000).chosen[-3:]
-        ('eta=0.5', 'lambda=0.0245', 'T=1000')
-    """
-    chosen = {"epsilon": EPSILON, "L": DEPTH, "width": WIDTH, "start": f"rotations times {INIT_SCALE:g}"}
-    chosen |= {"eta": step_size, "lambda": ridge} | values
-    return Conditions(chosen=tuple(f"{name}={value}" for name, value in chosen.items()))
 
 
 def network_starts(seeds: Sequence[int], depth: int = DEPTH, width: int = WIDTH) -> tuple[np.ndarray, ...]:
@@ -163,9 +149,15 @@ def _branches(done: Simulation, effort: Effort, progress: Progress) -> xr.Datase
     )
 
 
+def _settings(data: xr.Dataset) -> str:
+    return summary(replace(RUN, steps=RUN.steps // data.attrs["part"]), "ours")
+
+
 def draw(data: xr.Dataset) -> Figure:
     """The figure of the slides for one run, how long runs stay at rank 2, and what offshoots reach."""
-    figure, (left, middle, right) = new_figure(3, f"Jumps from rank 2 to rank 1: {SUMMARY}, {data.sizes['seed']} seeds")
+    figure, (left, middle, right) = new_figure(
+        3, f"Jumps from rank 2 to rank 1: {_settings(data)}, {data.sizes['seed']} seeds"
+    )
     _draw_run(left, data)
     for number, name in enumerate(VARIANTS):
         runs = data.sel(variant=name)
@@ -241,8 +233,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     """What the slides say about the experiment, and what this project found beside it."""
     steps = {name: options.get("steps", RUN.steps) // data.attrs["part"] for name, options in VARIANTS.items()}
     long, branch = steps["SGD"], OFFSHOOT["steps"] // data.attrs["part"]
-    summary = f"{SUMMARY}, T={long:,} (ours)"
-    claim = ClaimBuilder("jumps", settings=summary, conditions=our_choice(STEP_SIZE, RIDGE, T=long))
+    claim = ClaimBuilder("jumps", settings=_settings(data))
     seeds = data.sizes["seed"]
     sgd, gd = data.sel(variant="SGD"), data.sel(variant="gradient descent")
     coarse, fine = data.sel(variant="SDE, 1 substep"), data.sel(variant="SDE, 8 substeps")
@@ -259,8 +250,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
               source="jumps: one way"),
         claim("offshoots", "Offshoots after the jump reach a test error at least 100 times below offshoots before it.",
               factor, above(100), "median over runs of the ratio of medians; the smallest is "
-              f"{factors.min(initial=np.inf):.3g}", source="jumps: figure", settings=f"{summary}; offshoots with "
-              f"eta=0.2, lambda=2e-4, {branch:,} steps"),
+              f"{factors.min(initial=np.inf):.3g}", source="jumps: figure",
+              settings=f"{_settings(data)}; offshoots with eta=0.2, lambda=2e-4, {branch:,} steps"),
         claim("gradient-descent", "Gradient descent from the same starts stays at rank 2.",
               exact_share(gd["jumped"].astype(bool) | ~gd["sat"].astype(bool)), (0, 0.02),
               f"share of the runs that leave rank 2 or never sit there: {int(gd['jumped'].sum())} jumped, "

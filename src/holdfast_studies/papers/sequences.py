@@ -7,7 +7,7 @@ import pandas as pd
 import xarray as xr
 
 from holdfast.core.statistics import bootstrap, median
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, below, exact, exact_share
+from holdfast_studies.kit.claims import NEARLY_ALL, Claim, ClaimBuilder, Conditions, Position, below, exact, exact_share
 from holdfast_studies.kit.drawing import BAND, COLOURS, Figure, band, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, tracked
 from holdfast_studies.kit.study import study
@@ -21,7 +21,7 @@ from holdfast_studies.papers.auxiliary_sequences import (
     supermartingale_factor,
     supermartingale_threshold,
 )
-from holdfast_studies.papers.conditions import theorem_conditions
+from holdfast_studies.papers.conditions import least_isometry_constant, theorem_conditions
 
 LEFT_OPEN = (
     "The constants c_v and C of the proof are not given; c_v = 1 here.",
@@ -97,10 +97,7 @@ def _lemma_7(random: np.random.Generator, seeds: int) -> dict:
 
 def _lemma_6_paper(random: np.random.Generator, seeds: int) -> dict:
     """The controller at the settings of the paper's figures, with the least delta that its measurements can have."""
-    # <X, e_i e_j^T>^2 over m measurements is a chi-square, independent for each i, j; delta is at least their
-    # largest deviation.
-    squares = np.array([random.chisquare(PAPER_BATCH, PAPER_DIMENSION**2) for _ in range(seeds)]) / PAPER_BATCH
-    delta = np.abs(squares - 1).max(1)
+    delta = least_isometry_constant(random, seeds, batch_size=PAPER_BATCH, dimension=PAPER_DIMENSION)
     invariant = invariant_sequence(PAPER["step_size"], PAPER["init_scale"], PAPER_STEPS)
     bound = PAPER["bias"] + PAPER["heterogeneity"]
     line = calibration_line(invariant, PAPER["init_scale"], bound, delta[:, None], RANK)
@@ -200,15 +197,15 @@ def claims(data: xr.Dataset) -> list[Claim]:
     growth = float((line[1:] / line[:-1]).max() ** (2 / 3))
     return [
         claim("lemma-5-upper", "Up to T1 the upper envelope stays below 7/6 of the invariant sequence.",
-              exact_share((data["upper"] <= 7 / 6).all("stage")), ALL_BUT_FEW,
+              exact_share((data["upper"] <= 7 / 6).all("stage")), NEARLY_ALL,
               f"share of draws; the largest ratio is {float(data['upper'].max()):.3f}, about exp(1/32)",
               source="lemma 5; definition 2", settings=DRAWN, conditions=drawn),
         claim("lemma-5-lower", "Up to T1 the lower envelope stays above 5/6 of the invariant sequence.",
-              exact_share((data["lower"] >= 5 / 6).all("stage")), ALL_BUT_FEW,
+              exact_share((data["lower"] >= 5 / 6).all("stage")), NEARLY_ALL,
               f"share of draws; the least ratio is {float(data['lower'].min()):.3f}", source="lemma 5; definition 2",
               settings=DRAWN, conditions=drawn),
         claim("lemma-5-time", "The invariant sequence reaches 1/3 - eta within 4 log(1/alpha) / eta steps.",
-              exact_share(data["passage"] <= 4), ALL_BUT_FEW, "share of draws; the largest T1 eta / log(1/alpha) is "
+              exact_share(data["passage"] <= 4), NEARLY_ALL, "share of draws; the largest T1 eta / log(1/alpha) is "
               f"{float(data['passage'].max()):.2f}, so the factor 4 could be 1", source="lemma 5", settings=DRAWN,
               conditions=drawn),
         claim("lemma-6-inside", "The controller stays below its absorbing barrier with probability over 0.995.",
@@ -223,7 +220,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
               "L_T with the least delta that 8000 measurements can have; above one the theorem says nothing",
               source="definition 3", settings=PAPER_SUMMARY, expected=Position.OUTSIDE),
         claim("lemma-7-inside", "In the window E (1 + eta xi + 2 eta)^(2/3) is at most one, so X^(2/3) is a "
-              "supermartingale.", exact_share(data["rate_inside"] <= 0), ALL_BUT_FEW,
+              "supermartingale.", exact_share(data["rate_inside"] <= 0), NEARLY_ALL,
               f"share of laws; it already holds from {threshold.min():.2f} to {threshold.max():.2f} of 24/M2 on",
               source="lemma 7", settings=LAWS, conditions=laws),
         claim("lemma-7-paper", "The same at the settings of the paper's figures.",
@@ -236,10 +233,6 @@ def claims(data: xr.Dataset) -> list[Claim]:
               "L_k instead, with which it holds", source="lemma 7; definition 5", settings=INSIDE_SUMMARY,
               conditions=window, expected=Position.OUTSIDE),
     ]  # fmt: skip
-
-
-# A lemma without a probability: no draw may contradict it, which 1024 draws can say of 99 in 100.
-ALL_BUT_FEW = (0.99, 1.0)
 
 
 EXPERIMENT = study("sequences", __doc__, LEFT_OPEN, simulate, draw, numbers, claims, seeds=1024, quick_seeds=128)

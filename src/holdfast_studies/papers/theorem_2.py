@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate, bootstrap, median
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, below, exact_share, summary
@@ -53,8 +54,8 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     other = replace(SETTINGS, dimension=30, batch_size=OFTEN_SIZES[0])
     by_rank = {f"{r1}, {r2}": replace(other, invariant_rank=r1, spurious_rank=r2) for r1, r2 in RANKS}
     by_dimension = {d: replace(SETTINGS, dimension=d, batch_size=PER_DIMENSION * d) for d in dimensions}
-    at_ranks = simulate_each(by_rank, "ranks", effort, reports[2], ["distance"])
-    against_d = simulate_each(by_dimension, "dimension", effort, last, ["distance"])
+    at_ranks = simulate_each(by_rank, "ranks", effort.seeds, reports[2], signals=["distance"])
+    against_d = simulate_each(by_dimension, "dimension", effort.seeds, last, signals=["distance"])
     data = xr.Dataset(
         {
             "error_against_batch_size": against_m["distance"],
@@ -93,16 +94,20 @@ def draw(data: xr.Dataset) -> Figure:
     return finished(figure)
 
 
+def _bound_of_eq_10(batch_size: ArrayLike) -> np.ndarray:
+    """log(d) sqrt(d / m): the right side of eq. 10 with a constant of one, for the many runs."""
+    return np.log(OFTEN.dimension) * np.sqrt(np.divide(OFTEN.dimension, batch_size))
+
+
 def _draw_failures(axes: Axes, data: xr.Dataset) -> None:
     """The shares of runs that end away from A*, and of those with a larger error than eq. 10 allows."""
-    marks = {size: np.log(OFTEN.dimension) * np.sqrt(OFTEN.dimension / size) for size in OFTEN_SIZES}
     rows = [(size, OFTEN_SPREADS[0]) for size in OFTEN_SIZES] + [(OFTEN_SIZES[-1], OFTEN_SPREADS[-1])]
     for name, label, colour, shift in (
         ("distinguished_of_many", f"eq. 11: {NEAR} or more from A*", COLOURS["invariant"], -0.1),
         ("error_of_many", "eq. 10: error above log(d) sqrt(d/m)", COLOURS["spurious"], 0.1),
     ):
         failed = [data[name].sel(size=m, heterogeneity=spread) for m, spread in rows]
-        limits = [NEAR if name == "distinguished_of_many" else marks[m] for m, _ in rows]
+        limits = [NEAR if name == "distinguished_of_many" else _bound_of_eq_10(m) for m, _ in rows]
         shares = [exact_share(each >= mark) for each, mark in zip(failed, limits, strict=True)]
         estimate_bars(axes, np.arange(len(rows)) + shift, shares, fmt="o", color=colour, capsize=3, label=label)
     axes.axhline(1 - PROMISED, color="0.3", linestyle=":", label="Theorem 2 promises less than 0.01")
@@ -164,7 +169,7 @@ def _rate_of_failures(data: xr.Dataset) -> Estimate:
     """The slope of log(share of errors above log(d) sqrt(d/m)) against log m, between two batch sizes."""
     sizes = np.array(OFTEN_SIZES)
     errors = data["error_of_many"].sel(heterogeneity=OFTEN_SPREADS[0]).transpose("run", "size").values
-    failed = errors > np.log(OFTEN.dimension) * np.sqrt(OFTEN.dimension / sizes)
+    failed = errors > _bound_of_eq_10(sizes)
 
     def slope(rows: np.ndarray) -> float:
         # Half a failure more than there are, so that none has a logarithm.
@@ -209,7 +214,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     ]  # fmt: skip
     for size in OFTEN_SIZES:
         errors = data["error_of_many"].sel(size=size, heterogeneity=OFTEN_SPREADS[0])
-        ratio = np.log(OFTEN.dimension) * np.sqrt(OFTEN.dimension / size)
+        ratio = float(_bound_of_eq_10(size))
         probability = 1 - (OFTEN.dimension * np.log(OFTEN.dimension) / size) ** 0.4
         found.append(claim(f"eq-10-probability-{size // 1000}k", f"The error is at most log(d) sqrt(d/m) = {ratio:.2g} "
                            f"with probability 1 - (d log(d) / m)^(2/5) = {probability:.3f} (m = {size:,}).",

@@ -62,6 +62,12 @@ def learned_shares(data: xr.Dataset, condition_number: float) -> xr.DataArray:
     return (data["singular_values"].sel(condition_number=condition_number) / goals) ** 2
 
 
+def _final_shares(data: xr.Dataset) -> xr.DataArray:
+    """The shares at the end of a run, whose length is that of its condition number."""
+    ends = [learned_shares(data, kappa).sel(step=steps).drop_vars("step") for kappa, steps in LENGTHS.items()]
+    return xr.concat(ends, data["condition_number"])
+
+
 def _learned_at(data: xr.Dataset, condition_number: float) -> xr.DataArray:
     """The step at which each singular value of R passes half its goal."""
     return data["step"].where(learned_shares(data, condition_number) > 1 / 4).min("step")
@@ -70,9 +76,13 @@ def _learned_at(data: xr.Dataset, condition_number: float) -> xr.DataArray:
 def draw(data: xr.Dataset) -> Figure:
     """The final error against the condition number, and the order in which directions are learned."""
     figure, (left, right) = new_figure(2, f"Theorem 8: medians over {data.sizes['seed']} seeds, bands 10 % to 90 %")
-    ends = [learned_shares(data, kappa).sel(step=LENGTHS[kappa]).drop_vars("step") for kappa in CONDITION_NUMBERS]
-    final = xr.concat(ends, "condition_number").min("direction")
-    band(left, final, "condition_number", "least learned direction, share of its eigenvalue", marker="o")
+    band(
+        left,
+        _final_shares(data).min("direction"),
+        "condition_number",
+        "least learned direction, share of its eigenvalue",
+        marker="o",
+    )
     left.axhline(LEARNED[0], color="0.3", linestyle=":", label="mark 0.8")
     left.set(xlabel="condition number of A*", ylabel="share at the end", title="Recovery, T in proportion to theory")
     left.set_ylim(bottom=0)
@@ -85,11 +95,8 @@ def draw(data: xr.Dataset) -> Figure:
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
     """For every seed: the share of each direction at the end of its run, and the step at which it was learned."""
-    shares = [learned_shares(data, kappa).sel(step=LENGTHS[kappa]).drop_vars("step") for kappa in CONDITION_NUMBERS]
-    learned = [_learned_at(data, kappa) for kappa in CONDITION_NUMBERS]
-    parts = {"final_share": shares, "learned_at": learned}
-    along = data["condition_number"]
-    return xr.Dataset({name: xr.concat(each, along) for name, each in parts.items()}).to_dataframe().reset_index()
+    learned = xr.concat([_learned_at(data, kappa) for kappa in CONDITION_NUMBERS], data["condition_number"])
+    return xr.Dataset({"final_share": _final_shares(data), "learned_at": learned}).to_dataframe().reset_index()
 
 
 def claims(data: xr.Dataset) -> list[Claim]:

@@ -53,10 +53,10 @@ def effective_eigenvalue(heterogeneity: float | np.ndarray) -> np.ndarray:
     return np.expm1(two_point_exponent(STEP_SIZE, BIAS, heterogeneity)) / STEP_SIZE
 
 
-def learning_times(condition_number: np.ndarray, init_scale: float = INIT_SCALE) -> np.ndarray:
+def learning_times(condition_number: np.ndarray) -> np.ndarray:
     """Steps until half of the eigenvalue 1 / kappa is learned, while it grows freely: the length of the plateau."""
     goal = np.sqrt(LEARNED / condition_number)
-    return np.log(goal / init_scale) / np.log1p(STEP_SIZE / condition_number)
+    return np.log(goal / INIT_SCALE) / np.log1p(STEP_SIZE / condition_number)
 
 
 def spurious_time(heterogeneity: float) -> float:

@@ -10,7 +10,7 @@ from holdfast.theory.lyapunov import exponents
 from holdfast.theory.regions import WASHED_OUT
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, over, share
 from holdfast_studies.kit.drawing import BAND, Axes, Figure, draw_plane, finished, new_figure
-from holdfast_studies.kit.runs import Effort, Progress, stages
+from holdfast_studies.kit.runs import Effort, Progress, at_end, stages
 from holdfast_studies.kit.study import study
 from holdfast_studies.questions.drifting import drifting_share
 from holdfast_studies.questions.strength_laws import (
@@ -65,29 +65,24 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     rates = run_strengths(None, seeds, GROWTH_STEPS, {**many, **small}, rates_done, first_seed=FIRST_SEED)
     compared = run_strengths(size, seeds, STEPS, columns_of(laws), laws_done, first_seed=FIRST_SEED)
     cells = {"choice": TWO_POINT, "probability": grid[0].ravel(), "deviation": grid[1].ravel()}
-    mapped = run_strengths(SMALL, MAP_SEEDS, STEPS, cells, map_done, first_seed=0)
+    mapped = at_end(run_strengths(SMALL, MAP_SEEDS, STEPS, cells, map_done, first_seed=0), *grid[0].shape, MAP_SEEDS)
     times, strengths = np.meshgrid(TIMES, DRIFTING, indexing="ij")
     drifts = _drift(times.ravel(), strengths.ravel())
-    drifted = run_strengths(SMALL, seeds, STEPS, drifts, drift_done, first_seed=0)
+    drifted = at_end(run_strengths(SMALL, seeds, STEPS, drifts, drift_done, first_seed=0), *times.shape, seeds)
     moderate = {**_drift(MODERATE, STRONG), "init_scale": TINIER}
     slow = run_strengths(None, LONG_RUNS * seeds, LONG, moderate, first_seed=FIRST_SEED)
     judged = run_strengths(size, seeds, STEPS, _drift(np.array([0.0, SLOW]), STRONG), first_seed=FIRST_SEED)
     rate = growth(rates.values["size"], rates.steps, seeds).reshape(len(laws), -1, seeds)
-    final = {name: values[:, -1].reshape(len(laws), seeds) for name, values in compared.values.items()}
-    lost = mapped.diverged_at.reshape(len(shapes), len(deviations), -1) >= 0
-    at_end = mapped.values["spurious"][:, -1].reshape(lost.shape)
+    final = at_end(compared, len(laws), seeds)
     drift = ("correlation_time", "heterogeneity", "seed")
     return xr.Dataset(
         {
             "rate": (("law", "rate_deviation", "seed"), rate),
-            "invariant": (("law", "seed"), final["invariant"]),
-            "spurious": (("law", "seed"), final["spurious"]),
-            "diverged": (("law", "seed"), compared.diverged_at.reshape(len(laws), seeds) >= 0),
-            "map_spurious": (("probability", "deviation"), _surviving_median(at_end, lost)),
-            "drift_spurious": (drift, drifted.values["spurious"][:, -1].reshape(len(TIMES), len(DRIFTING), seeds)),
-            "drift_diverged": (drift, drifted.diverged_at.reshape(len(TIMES), len(DRIFTING), seeds) >= 0),
+            **{name: (("law", "seed"), final[name]) for name in ("invariant", "spurious", "diverged")},
+            "map_spurious": (("probability", "deviation"), _surviving_median(mapped["spurious"], mapped["diverged"])),
+            **{f"drift_{name}": (drift, drifted[name]) for name in ("spurious", "diverged")},
             "drift_rate": ("long_run", growth(slow.values["size"], slow.steps, LONG_RUNS * seeds)[0]),
-            "judged": (("judged_time", "seed"), judged.values["spurious"][:, -1].reshape(2, seeds)),
+            "judged": (("judged_time", "seed"), at_end(judged, 2, seeds)["spurious"]),
         },
         {
             "law": list(LAWS), "rate_deviation": list(RATE_DEVIATIONS), "probability": list(shapes),

@@ -33,8 +33,8 @@ from holdfast.sensing.signals import signals
 from holdfast.theory.lyapunov import two_point_threshold
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, over
 from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure, quantile_bars
-from holdfast_studies.kit.runs import Effort, Progress, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.runs import Effort, Progress, over_seeds, stages
+from holdfast_studies.kit.study import quantiles, study
 
 LEFT_OPEN = (
     "All settings: d=100, r1=r2=1, two environments of strengths s - M and s + M, s=1, M=8, a batch of m=8000 of each "
@@ -144,12 +144,9 @@ def _run(build, dimension: int, cells: list[dict], seeds: int, first: int, slab:
     """Name -> (cells, seeds) at the end, and the mean share of the second half; infinite for a run that diverged."""
     frame = orthonormal_frame(dimension, 2).astype(np.float32)
     default = {"bias": BIAS, "heterogeneity": HETEROGENEITY}
-    parameters = {
-        name: np.repeat([(default | cell)[name] for cell in cells], seeds).astype(np.float32)
-        for name in ("step_size", "penalty", *default)
-    }
-    parameters["method"] = np.repeat([cell["method"] for cell in cells], seeds).astype(np.int32)
-    numbers = np.tile(np.arange(seeds) + first, len(cells))
+    given = {name: [(default | cell)[name] for cell in cells] for name in ("step_size", "penalty", "method", *default)}
+    parameters, numbers = over_seeds(given, seeds, first, np.float32)
+    parameters["method"] = parameters["method"].astype(np.int32)  # the branch of a switch
     records = run(build, frame, parameters, numbers, steps=STEPS, every=EVERY, slab=slab, progress=progress)
     lost = records.diverged_at >= 0
     ends = {name: values[:, -1] for name, values in records.values.items()}
@@ -289,7 +286,7 @@ def advantage(data: xr.Dataset) -> xr.DataArray:
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
     """Quantiles of each method, with its step size, penalty and cost."""
-    runs = data[["invariant", "spurious", "distance"]].quantile([0.1, 0.5, 0.9], "seed").to_dataframe().reset_index()
+    runs = quantiles("invariant", "spurious", "distance")(data)
     settings = (
         data[["step_size", "penalty", "gradients"]].to_dataframe().reset_index().rename(columns={"base": "algorithm"})
     )

@@ -88,8 +88,8 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
             name: replace(case, dimension=SIDE, batch_size=80 * SIDE, width=min(int(case.values("width")[0]), SIDE))
             for name, case in CASES.items()
         }
-    at_scale = simulate_each(cases, "case", effort, full, SIGNALS)
-    factorial = simulate_each(STOCHASTICITY, "stochasticity", effort, design, SIGNALS)
+    at_scale = simulate_each(cases, "case", effort.seeds, full, signals=SIGNALS)
+    factorial = simulate_each(STOCHASTICITY, "stochasticity", effort.seeds, design, signals=SIGNALS)
     renamed = {name: f"design_{name}" for name in (*SIGNALS, "heterogeneity", "width")}
     return xr.merge(
         [

@@ -17,8 +17,8 @@ from holdfast.sensing.environments import two_point
 from holdfast.theory.lyapunov import two_point_threshold
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above
 from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure, quantile_bars
-from holdfast_studies.kit.runs import Effort, Progress, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.runs import Effort, Progress, over_seeds, stages
+from holdfast_studies.kit.study import quantiles, study
 from holdfast_studies.questions.neuron_exponents import lasting_share
 from holdfast_studies.questions.two_layer_network import (
     ActivationName,
@@ -159,13 +159,11 @@ def _train(
     steps = round(student.time / growth)
     batches, spreads = zip(*cells, strict=True)
     starts = _starts(student, seeds)
-    parameters = {
-        "heterogeneity": np.repeat(spreads, seeds).astype(np.float32),
-        "batches": np.repeat(batches, seeds).astype(np.int32),
-        "step_size": np.full(len(cells) * seeds, student.step_size(growth), np.float32),
-        **{key: np.tile(value, (len(cells), *[1] * (value.ndim - 1))) for key, value in starts.items()},
-    }
-    numbers = np.tile(np.arange(seeds) + FIRST_SEED, len(cells))
+    parameters, numbers = over_seeds(
+        {"heterogeneity": spreads, "step_size": student.step_size(growth)}, seeds, FIRST_SEED, np.float32
+    )
+    parameters["batches"] = np.repeat(batches, seeds).astype(np.int32)
+    parameters |= {key: np.tile(value, (len(cells), *[1] * (value.ndim - 1))) for key, value in starts.items()}
     every = steps // RECORDS // 2 * 2 + 1
     neurons = orthonormal_frame(DIMENSION, 2).T.astype(np.float32)
     records = run(_BUILDS[name], neurons, parameters, numbers, steps=steps, every=every, slab=slab, progress=progress)
@@ -176,22 +174,22 @@ def _train(
 
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """All students with three kinds of batches, one spread after the other for three degrees, and the map."""
-    names = list(QUICK_STUDENTS if effort.quick else STUDENTS)
+    names, few = list(QUICK_STUDENTS if effort.quick else STUDENTS), min(effort.seeds, FEW_SEEDS)
     degrees = {degree: name for degree, name in BY_DEGREE.items() if name in names}
     growths, spreads = (MAP_GROWTHS[3::3], MAP_SPREADS[::2]) if effort.quick else (MAP_GROWTHS, MAP_SPREADS)
     lengths = [STUDENTS[name].time * effort.seeds for name in names]
-    lengths += [3 * few_seeds(effort) * STUDENTS[name].time for name in degrees.values()]
-    lengths += [GROWTH / growth * 40 * few_seeds(effort) * 3 for growth in growths]
+    lengths += [3 * few * STUDENTS[name].time for name in degrees.values()]
+    lengths += [GROWTH / growth * 40 * few * 3 for growth in growths]
     reports = iter(stages(progress, [round(length) for length in lengths]))
     # One shape for all runs of a student, so that each is compiled once.
     train = partial(_train, slab=len(BATCHES) * min(effort.seeds, LARGEST_SLAB))
     everything = [(batches, HETEROGENEITY) for batches in (POOLED, INDEPENDENT, CYCLIC)]
     found = [train(name, GROWTH, everything, effort.seeds, progress=next(reports)) for name in names]
     cyclic = [(CYCLIC, spread) for spread in SPREADS]
-    spreads_seen = [train(name, GROWTH, cyclic, few_seeds(effort), progress=next(reports)) for name in degrees.values()]
+    spreads_seen = [train(name, GROWTH, cyclic, few, progress=next(reports)) for name in degrees.values()]
     # Pooled batches do not see the spread: one cell serves all.
     plane_cells = [(POOLED, 0.0), *((INDEPENDENT, float(spread)) for spread in spreads)]
-    plane = [train(RELU, float(growth), plane_cells, few_seeds(effort), progress=next(reports)) for growth in growths]
+    plane = [train(RELU, float(growth), plane_cells, few, progress=next(reports)) for growth in growths]
     distance = np.stack([np.hypot(values["invariant"] - 1, values["spurious"]) for values, _ in plane])
     distance = np.median(np.where(np.isnan(distance), np.inf, distance), -1)
     dims = ("student", "batches", "seed")
@@ -216,11 +214,6 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
             "map_spread": spreads,
         },
     )
-
-
-def few_seeds(effort: Effort) -> int:
-    """Seeds of a cell of the map."""
-    return min(effort.seeds, FEW_SEEDS)
 
 
 def draw(data: xr.Dataset) -> Figure:
@@ -263,7 +256,7 @@ def draw(data: xr.Dataset) -> Figure:
 
 def numbers(data: xr.Dataset) -> pd.DataFrame:
     """Quantiles of what each student has learned, with each kind of batches."""
-    learned = data[["invariant", "spurious"]].quantile([0.1, 0.5, 0.9], "seed").to_dataframe().reset_index()
+    learned = quantiles("invariant", "spurious")(data)
     lost = data["diverged"].mean("seed").to_dataframe(name="diverged").reset_index()
     return learned.merge(lost, on=["student", "batches"])
 

@@ -22,7 +22,7 @@ from holdfast.sensing.problem import matrix_sensing
 from holdfast.theory.regions import WASHED_OUT
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, above, below, share
 from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, draw_map, finished, new_figure, quantile_bars
-from holdfast_studies.kit.runs import Effort, Progress, stages
+from holdfast_studies.kit.runs import Effort, Progress, at_end, stages
 from holdfast_studies.kit.study import study
 from holdfast_studies.questions.panels import draw_panels, panel_exponent
 
@@ -128,25 +128,22 @@ def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     cells = [(count, diversity) for count in counts for diversity in diversities]
     grid = np.concatenate([_panels(*cell, seeds, 100 + number) for number, cell in enumerate(cells)])
     judged = np.concatenate([_panels(count, DIVERSE, seeds, CONFIRMING + count) for count in JUDGED])
-    mapped = _run(SMALL, grid, STEPS, map_done, first_seed=0)
-    alone = _run(size, judged, JUDGED_STEPS, hetero_done)
-    together = _run(size, judged, JUDGED_STEPS, pooled_done, mixed=True)
+    mapped = at_end(_run(SMALL, grid, STEPS, map_done, first_seed=0), len(counts), len(diversities), seeds)
+    alone = at_end(_run(size, judged, JUDGED_STEPS, hetero_done), len(JUDGED), seeds)
+    together = at_end(_run(size, judged, JUDGED_STEPS, pooled_done, mixed=True), len(JUDGED), seeds)
     pairs = np.arange(1, RANK + 1)
     moved = _run(SMALL, np.repeat([_moving(int(k)) for k in pairs], seeds, 0), STEPS, rank_done)
     many = seeds if effort.quick else ALL_MOVE_RUNS * seeds
     all_move = _run(SMALL, np.repeat([_moving(RANK)], many, 0), STEPS, first_seed=ALL_MOVE_SEED)
-    shape = (len(JUDGED), seeds)
-    methods = {name: np.stack([r.values[name][:, -1].reshape(shape) for r in (alone, together)])
-               for name in ("invariant", "spurious", "distance")}  # fmt: skip
+    methods = {name: np.stack([alone[name], together[name]]) for name in ("invariant", "spurious", "distance")}
     over = ("count", "diversity", "seed")
     return xr.Dataset(
         {
-            "map_spurious": (over, mapped.values["spurious"][:, -1].reshape(len(counts), -1, seeds)),
-            "map_diverged": (over, mapped.diverged_at.reshape(len(counts), -1, seeds) >= 0),
+            **{f"map_{name}": (over, mapped[name]) for name in ("spurious", "diverged")},
             **{name: (("batching", "judged", "seed"), values) for name, values in methods.items()},
-            "diverged": (("judged", "seed"), alone.diverged_at.reshape(shape) >= 0),
-            "exponent": (("judged", "seed"), _exponents(judged).reshape(shape)),
-            "left": (("pairs", "seed"), moved.values["spurious"][:, -1].reshape(RANK, seeds)),
+            "diverged": (("judged", "seed"), alone["diverged"]),
+            "exponent": (("judged", "seed"), _exponents(judged).reshape(len(JUDGED), seeds)),
+            "left": (("pairs", "seed"), at_end(moved, RANK, seeds)["spurious"]),
             "all_move": ("run", all_move.values["spurious"][:, -1]),
             "negative": (("large_panels", "diversity"), np.array([[_negative(count, m) for m in diversities]
                                                                   for count in LARGE_PANELS])),
@@ -226,9 +223,9 @@ def numbers(data: xr.Dataset) -> pd.DataFrame:
     washed = ((data["map_spurious"] < WASHED_OUT) & ~data["map_diverged"]).mean("seed")
     found = washed.to_dataframe("washed_out").reset_index()
     laws = {m: _law(float(m)) for m in data["diversity"].values}
-    theory = [float(laws[m].washed_out(e, STEPS, INIT_SCALE, WASHED_OUT))
-              for e, m in zip(found["count"], found["diversity"], strict=True)]  # fmt: skip
-    limit = [float(laws[m].negative(e)) for e, m in zip(found["count"], found["diversity"], strict=True)]
+    cells = list(zip(found["count"], found["diversity"], strict=True))
+    theory = [float(laws[m].washed_out(e, STEPS, INIT_SCALE, WASHED_OUT)) for e, m in cells]
+    limit = [float(laws[m].negative(e)) for e, m in cells]
     return found.assign(theory=theory, theory_for_long_runs=limit)
 
 
@@ -304,9 +301,9 @@ def _excess(data: xr.Dataset, batching: str, count: int) -> np.ndarray:
     return np.square(data["spurious"].sel(batching=batching, judged=count).values - BIAS)
 
 
-def pooled_excess(count: int, diversity: float = DIVERSE) -> float:
+def pooled_excess(count: int) -> float:
     """Its mean for pooled batches in the long run, which learn max(mean of the panel, 0): U U^T cannot be negative."""
-    spread = diversity / np.sqrt(count)
+    spread = DIVERSE / np.sqrt(count)
     return spread**2 * NORMAL.expectation(lambda n: np.square(np.maximum(n, -BIAS / spread)))
 
 

@@ -1,7 +1,7 @@
 """Growth rates of optimisers without sampling error: exponents of momentum, the walk of signs, the ratio of Adam."""
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import xarray as xr
@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from holdfast.core.statistics import bootstrap, mean_interval, median
 from holdfast.theory.lyapunov import two_point_threshold
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, share
+from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, crossing, share
 from holdfast_studies.kit.runs import Effort, Progress
 from holdfast_studies.questions.optimizer_runs import (
     BIAS,
@@ -52,9 +52,9 @@ def random_problems() -> dict[str, np.ndarray]:
 
 
 @cache
-def threshold(effective: float = EFFECTIVE) -> float:
-    """The heterogeneity at which momentum starts to wash out, at an effective step size eta / (1 - beta)."""
-    return float(brentq(lambda m: exponent("momentum", effective, m), 6.0, 20.0, xtol=1e-3))
+def threshold() -> float:
+    """The heterogeneity at which momentum starts to wash out, at the effective step size `EFFECTIVE`."""
+    return float(brentq(lambda m: exponent("momentum", EFFECTIVE, m), 6.0, 20.0, xtol=1e-3))
 
 
 def _settled_growth(seeds: int, steps: int, given: Mapping[str, ArrayLike]) -> np.ndarray:
@@ -103,11 +103,6 @@ def growth_rates(effort: Effort, best: dict[str, float], report: Progress) -> xr
     )
 
 
-def _crossing(rates: np.ndarray) -> float:
-    slope, offset = np.polyfit(AROUND, rates.mean(0), 1)
-    return float(-offset / slope)
-
-
 def claims_of_rates(data: xr.Dataset) -> list[Claim]:
     """Whether the exponents are right, and what the optimisers without one do."""
     problems = random_problems()
@@ -130,7 +125,8 @@ def claims_of_rates(data: xr.Dataset) -> list[Claim]:
               settings=f"{PROBLEMS} random problems, {plane}, T={LONG}"),
         claim("momentum-threshold", "With momentum 0.9 the spurious signal turns from growing to dying at the "
               "heterogeneity at which this exponent is zero.",
-              bootstrap(data["around"].transpose("threshold_run", ...).values, _crossing), (0.97, 1.03),
+              bootstrap(data["around"].transpose("threshold_run", ...).values, partial(crossing, AROUND)),
+              (0.97, 1.03),
               f"measured threshold over {threshold():.2f}, the lowest of all step sizes; that of SGD at its chosen one "
               f"is {float(two_point_threshold(float(data['best'].sel(optimizer='SGD')), BIAS)):.2f}; it would take "
               "five times as many runs to tell", settings=f"{plane}, eta/(1-beta)={EFFECTIVE}, "

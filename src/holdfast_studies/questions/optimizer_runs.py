@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import numpy.typing as npt
 import optax  # type: ignore[import-untyped]
 from jax.typing import ArrayLike, DTypeLike
@@ -19,6 +18,7 @@ from holdfast.sensing.environments import two_point
 from holdfast.sensing.oracles.population import population
 from holdfast.sensing.problem import matrix_sensing
 from holdfast.theory.lyapunov import two_point_exponent
+from holdfast_studies.kit.runs import over_seeds
 from holdfast_studies.questions.momentum import momentum_exponent
 
 BIAS, MOMENTUM, DECAY = 1.0, 0.9, 0.05
@@ -110,12 +110,9 @@ def _plane(shared: None, parameters: dict[str, jax.Array]) -> Run:
 
 def in_plane(seeds: int, steps: int, every: int, given: Mapping[str, npt.ArrayLike], *, first_seed: int) -> Records:
     """Runs of problems, (problems, seeds) flattened; their parameters are numbers or equally long arrays."""
-    names = {"momentum": MOMENTUM, "init_scale": TINY, **given}
-    columns = np.broadcast_arrays(*(np.atleast_1d(value) for value in names.values()))
-    named = {name: np.repeat(column, seeds).astype(float) for name, column in zip(names, columns, strict=True)}
-    numbers = np.tile(np.arange(first_seed, first_seed + seeds), len(columns[0]))
+    parameters, numbers = over_seeds({"momentum": MOMENTUM, "init_scale": TINY, **given}, seeds, first_seed)
     with jax.enable_x64(True):
-        return run(_plane, None, named, numbers, steps=steps, every=every, slab=128, double=True)
+        return run(_plane, None, parameters, numbers, steps=steps, every=every, slab=128, double=True)
 
 
 WITH_EXPONENT = ("SGD", "weight decay", "momentum", "Nesterov")

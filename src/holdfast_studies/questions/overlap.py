@@ -55,7 +55,7 @@ BRACKET = (5.0, 16.0)
 def simulate(effort: Effort, progress: Progress | None = None) -> xr.Dataset:
     """Overlaps and off-diagonal strengths at full scale, and three maps."""
     full, first, second, third = stages(progress, [10, 2, 2, 2])
-    at_scale = simulate_each(CASES, "case", effort, full, ("distance", "spurious", "invariant"))
+    at_scale = simulate_each(CASES, "case", effort.seeds, full, signals=("distance", "spurious", "invariant"))
     cells = QUICK_CELLS if effort.quick else CELLS
     ranges = (HETEROGENEITIES, OVERLAP_RANGE, OFF_DIAGONALS)
     strengths, overlaps, others = (tuple(np.linspace(*ends, cells).tolist()) for ends in ranges)

@@ -23,6 +23,7 @@ from holdfast.sensing.environments import Environments, continuum, table, two_po
 from holdfast.sensing.oracles.law import law
 from holdfast.sensing.oracles.population import population
 from holdfast.sensing.problem import matrix_sensing
+from holdfast_studies.kit.runs import over_seeds
 
 # At this step size and standard deviation of the strengths the shape of the law decides.
 BIAS, INIT_SCALE, STEP_SIZE, DEVIATION = 1.0, 1e-3, 0.1, 5.0
@@ -171,17 +172,12 @@ def run_strengths(
         "choice": DRIFTING_NORMAL, "probability": 0.5, "correlation": 0.0, "deviation": DEVIATION,
         "step_size": STEP_SIZE, "init_scale": INIT_SCALE, "batch_size": float(batch_size),
     }  # fmt: skip
-    names = {**defaults, **given}
-    columns = np.broadcast_arrays(*(np.atleast_1d(value) for value in names.values()))
-    parameters = {n: np.repeat(c, seeds).astype(float) for n, c in zip(names, columns, strict=True)}
     double = size is None
+    parameters, numbers = over_seeds({**defaults, **given}, seeds, first_seed, float if double else np.float32)
     with jax.enable_x64(double):
         frame = np.eye(2) if double else np.asarray(orthonormal_frame(dimension, 2, 0), np.float32)
-        if not double:
-            parameters = {name: column.astype(np.float32) for name, column in parameters.items()}
         return run(
-            StrengthsBuilder(dimension, double), jnp.asarray(frame), parameters,
-            np.tile(np.arange(first_seed, first_seed + seeds), len(columns[0])), steps=steps, every=steps,
+            StrengthsBuilder(dimension, double), jnp.asarray(frame), parameters, numbers, steps=steps, every=steps,
             slab=64 if double else 8, double=double, progress=report,
         )  # fmt: skip
 

@@ -278,15 +278,15 @@ def test_advise_on_incomplete_or_damaged_files(tmp_path, measurements, capsys):
 def test_phase_writes_and_reuses(tmp_path, capsys):
     command = ["phase", "time", "--cells", "4", "--seeds", "3", "--out", str(tmp_path)]
     assert main(command) == 0
-    assert "computed 4 cells in" in capsys.readouterr().out
+    assert "4 cells computed in" in capsys.readouterr().out
     name = "phase_time_4_cells_3_seeds"  # what is not by default, so that nothing is overwritten
     assert {path.name for path in tmp_path.glob("phase_*")} == {f"{name}.{end}" for end in ("png", "svg", "csv")}
     assert main(command) == 0
-    assert "reused" in capsys.readouterr().out
+    assert "is up to date" in capsys.readouterr().out
     cell_files(tmp_path / ".computed")[0].unlink()  # as if it had been stopped before this cell
     assert main([*command, "--workers", "1"]) == 0
     resumed = capsys.readouterr().out
-    assert "computed 1 cell in" in resumed
+    assert "1 cell computed in" in resumed
     assert "replaces" not in resumed
 
 
@@ -298,4 +298,4 @@ def test_phase_says_that_it_replaces_results_of_an_older_format(tmp_path, capsys
     assert main(command) == 0
     said = capsys.readouterr().out
     assert said.replace("\n", "").count("which this version cannot resume") == 1
-    assert "computed 2 cells in" in said
+    assert "2 cells computed in" in said

@@ -39,7 +39,7 @@ def model():
 
 def _summary(model):
     stability = pd.DataFrame(model.stability).set_index("feature")
-    return TableSummary(stability, "regression", model.rows, len(model.effects), 0.8, 0.8)
+    return TableSummary(stability, "regression", model.rows, len(model.effects), 0.8, 0.8, response=model.target)
 
 
 def _printed(model, capsys, monkeypatch, width, **changes):
@@ -52,7 +52,7 @@ def test_features_with_the_same_effect_come_first_with_all_their_numbers(model, 
     lines = _printed(model, capsys, monkeypatch, 140)
     assert "Regression of yield: 100 rows, 4 environments" in lines[0]
     head = next(line for line in lines if "coef" in line)
-    words = ["feature", "coef", "std", "err", "[0.025", "0.975]", "effect", "between", "I²", "lowest", "highest"]
+    words = ["coef", "std", "err", "[0.025", "0.975]", "effect", "between", "I²", "lowest", "highest", "verdict"]
     assert head.split() == words
     body = lines[lines.index(head) + 2 :]
     # the interval is Student's with 98 degrees of freedom, 1.984 standard errors to either side
@@ -84,7 +84,7 @@ def test_names_of_features_can_be_told_apart(model, capsys, monkeypatch, width):
     columns = {"columns": tuple(map(Column, names)), "coefficients": ((0.0, 2.0, 0.0, 1.0),)}
     lines = _printed(msgspec.structs.replace(model, stability=tuple(records), **columns), capsys, monkeypatch, width)
     assert max(map(len, lines)) <= width
-    printed = [line for line in lines if line.startswith((" soil=", " weeds"))]
+    printed = [line for line in lines if line.startswith(("soil=", "weeds"))]
     assert len(printed) == len(names)
     assert all(any(line.strip().startswith(name) for line in printed) for name in (*names[:2], names[3]))
     assert any(line.strip().startswith("weeds per s") and "etre in May " in line for line in printed)
@@ -92,7 +92,7 @@ def test_names_of_features_can_be_told_apart(model, capsys, monkeypatch, width):
 
 def test_one_environment_is_not_several(model, capsys, monkeypatch):
     one = msgspec.structs.replace(model, effects=model.effects[:1])
-    assert "100 rows, 1 environment " in _printed(one, capsys, monkeypatch, 140)[0] + " "
+    assert "100 rows, 1 environment." in _printed(one, capsys, monkeypatch, 140)[0]
 
 
 @pytest.mark.parametrize("width", [60, 70, 80, 100])

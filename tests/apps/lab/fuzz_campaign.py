@@ -89,7 +89,7 @@ def fitted(number: str, chance: random.Random) -> dict:
     """Settings for an upload that the server has taken."""
     names = [chance.choice(generator.NAMES) for _ in range(3)]
     sent = {"upload": number, "target": names[0], "environment": names[1], "exclude": [names[2]]}
-    sent |= {"task": chance.choice(("auto", "regression")), "pooling": chance.choice(("auto", "0", "1"))}
+    sent |= {"task": chance.choice(("auto", "regression")), "pooling": chance.choice(("auto", 0, 1))}
     return {name: value for name, value in sent.items() if name == "upload" or chance.random() < 0.4}
 
 

@@ -94,7 +94,7 @@ def test_columns_are_chosen_by_keyboard_and_only_settings_are_in_the_link(open_p
     upload(page, plants)
     page.get_by_label("=light()").focus()
     page.keyboard.press("Space")
-    page.locator("#summary", has_text="from 1 feature:").wait_for(timeout=60_000)
+    page.locator("#summary", has_text="of 1 feature.").wait_for(timeout=60_000)
     assert page.evaluate("document.activeElement.type") == "checkbox"
     assert "exclude=" in page.url
     assert "upload" not in page.url

@@ -63,7 +63,7 @@ def test_claims_have_their_verdicts_ranges_and_experiments(reproduction):
     assert (first["verdict"], first["experiment"], first["allowed"]) == ("holds", "figure_3", (0.5, None))
     assert (second["verdict"], second["experiment"]) == ("does not hold", "figure_30")
     assert (third["verdict"], third["measured"]["value"]) == ("not measured", None)
-    assert third["conditions"].missed == ("alpha is not below d^-2",)
+    assert third["conditions"]["missed"] == ["alpha is not below d^-2"]
     assert "3 claims" in found["summary"]
     assert "quick look" in found["summary"]
     assert "figure_4" in found["summary"]

@@ -1,5 +1,6 @@
 """Your table: what the page says is what the library says about the same file, whatever the file is."""
 
+import asyncio
 import json
 import shlex
 from dataclasses import replace
@@ -15,11 +16,12 @@ from starlette.testclient import TestClient
 from holdfast.apps.cli.main import _parse
 from holdfast.apps.lab.app import create_app, encoded
 from holdfast.apps.lab.examples import EXAMPLES, example_table
+from holdfast.apps.lab.jobs import Jobs
 from holdfast.apps.lab.tables import look_at
 from holdfast.apps.lab.uploads import Upload
 from holdfast.apps.lab.view import Context
 from holdfast.apps.lab.views.table import VIEW, TableSettings
-from holdfast.core.worker import StoppedError, working
+from holdfast.core.worker import StoppedError
 from holdfast.estimators.files import fit_table, held_out_table
 from holdfast.estimators.summary import VERDICTS
 from holdfast.tables import ReadingOptions, TableModel, open_table
@@ -108,7 +110,7 @@ def test_names_of_any_kind_come_through_the_shell_and_python(exclude):
     frame = pd.DataFrame(random.normal(size=(60, 4)), columns=[*exclude, "light", 'the "yield"'])
     frame["site"] = np.repeat(["a", "b", "c"], 20)
     file = Upload("plants.csv", frame.to_csv(index=False).encode())
-    chosen = TableSettings(target='the "yield"', exclude=exclude, pooling="0")
+    chosen = TableSettings(target='the "yield"', exclude=exclude, pooling=0)
     code = computed(chosen, file)["code"]
     arguments = _parse(shlex.split(code["command"])[1:])
     assert (arguments.target, arguments.environment) == ('the "yield"', "site")
@@ -151,8 +153,25 @@ def test_sentences_are_those_of_the_library(gardens, on_disk):
 
 
 def test_a_fit_can_be_stopped():
-    with working(stopped=lambda: True), pytest.raises(StoppedError):
-        computed(TableSettings())
+    """It does not ask whether it should stop, but reports its progress."""
+    ends = []
+
+    def work(send):
+        context = Context(
+            lambda part, data: None, lambda *_: send({"event": "progress"}), lambda number: pytest.fail(number)
+        )
+        try:
+            return VIEW.compute(TableSettings(), context)
+        except StoppedError:
+            ends.append("stopped")
+            raise
+
+    async def scenario():
+        jobs = Jobs(workers=1, seconds=0.0)
+        return [event["event"] async for event in jobs.events("me", work)], jobs._pool.shutdown()
+
+    events, _ = asyncio.run(scenario())
+    assert (events[-1], ends) == ("failed", ["stopped"])
 
 
 def test_classes_and_many_environments():

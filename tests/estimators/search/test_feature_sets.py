@@ -119,7 +119,7 @@ def test_elimination_by_newton_steps_selects_what_elimination_by_fits_selects(se
 
     groups = Groups(np.arange(9))
     quick, slow = (
-        select(each, groups, 0.001, [], eliminate=True) for each in (evidence, evidence._replace(without=by_fits))
+        select(each, groups, 0.001, eliminate=True) for each in (evidence, evidence._replace(without=by_fits))
     )
     assert quick.selected.tolist() == slow.selected.tolist()
     assert np.isclose(quick.criterion, slow.criterion, atol=1e-3)

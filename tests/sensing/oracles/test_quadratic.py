@@ -9,7 +9,7 @@ from holdfast.core.randomness import standard_normals
 from holdfast.sensing import batching
 from holdfast.sensing.environments import two_point
 from holdfast.sensing.oracles.quadratic import RankOneGradient, rank_one
-from holdfast.sensing.quadratic_network import quadratic_network, random_neurons
+from holdfast.sensing.problem import quadratic_network, random_neurons
 
 STRENGTHS = two_point(0.5, 4.0, rank=2, shared=False)
 

@@ -18,7 +18,7 @@ from holdfast.core.run import Run, run
 from holdfast.sensing.batching import hetero
 from holdfast.sensing.environments import two_point
 from holdfast.sensing.oracles.quadratic import rank_one
-from holdfast.sensing.quadratic_network import quadratic_network
+from holdfast.sensing.problem import quadratic_network
 from holdfast.sensing.signals import signals
 from studies.recomputation import plain
 

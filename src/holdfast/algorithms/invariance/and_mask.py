@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import optax  # type: ignore[import-untyped]
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.invariance.base import Risks
+from holdfast.algorithms.invariance.base import DirectionAndWeights, Risks
 
 
 def agreement_mask(gradients: jax.Array, threshold: ArrayLike) -> jax.Array:
@@ -49,9 +49,7 @@ class AgreementMask:
     step_size: ArrayLike = 1e-3
     weight_decay: ArrayLike = 0.0
 
-    def direction(
-        self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
+    def direction(self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array) -> DirectionAndWeights:
         """The mean gradient where the environments agree on its sign, and zero elsewhere."""
         gradients = risks.normalised(risks.gradients(parameters))
         return agreement_mask(gradients, self.threshold) * jnp.mean(gradients, 0), weights

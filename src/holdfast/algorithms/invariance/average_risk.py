@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.invariance.base import ByAdam, Risks
+from holdfast.algorithms.invariance.base import ByAdam, DirectionAndWeights, Risks
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,6 @@ class AverageRisk(ByAdam):
     step_size: ArrayLike = 1e-3
     weight_decay: ArrayLike = 0.0
 
-    def direction(
-        self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
+    def direction(self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array) -> DirectionAndWeights:
         """The mean gradient."""
         return jnp.mean(risks.gradients(parameters), 0), weights

@@ -21,6 +21,9 @@ from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.algorithms.losses.squared import SecondMoments
 from holdfast.core.algorithm import Algorithm
 
+DirectionAndWeights = tuple[jax.Array, jax.Array]
+"""Where a method descends, of the shape of the parameters, and weights of the environments for its next step."""
+
 Pulled = Callable[[jax.Array], jax.Array]
 """Slopes in some derivatives, (environments, derivatives) -> their gradient in the parameters."""
 
@@ -73,9 +76,7 @@ class InvarianceMethod(Protocol):
         [2.0]
     """
 
-    def direction(
-        self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
+    def direction(self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array) -> DirectionAndWeights:
         """The direction to descend from the parameters, and weights of the environments for the next step.
 
         Args:
@@ -154,13 +155,10 @@ def squared_risks(data: SecondMoments) -> Risks:
     """
     data = SecondMoments(*map(jnp.asarray, data))
 
-    def both(parameters: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return 2 * squared.risk(data, parameters), 2 * squared.gradient(data, parameters)
-
-    def gradient(parameters: jax.Array, environment: jax.Array) -> jax.Array:
-        return 2 * (data.second[environment] @ parameters - data.cross[environment])
-
-    return _linear(both, gradient)
+    return _linear(
+        lambda w: (2 * squared.risk(data, w), 2 * squared.gradient(data, w)),
+        lambda w, environment: 2 * (data.second[environment] @ w - data.cross[environment]),
+    )
 
 
 def logistic_risks(data: LogisticRows) -> Risks:
@@ -173,14 +171,11 @@ def logistic_risks(data: LogisticRows) -> Risks:
     """
     data = LogisticRows(*map(jnp.asarray, data))
 
-    def both(parameters: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return logistic.risk(data, parameters), logistic.gradient(data, parameters)
-
-    def gradient(parameters: jax.Array, environment: jax.Array) -> jax.Array:
+    return _linear(
+        lambda w: (logistic.risk(data, w), logistic.gradient(data, w)),
         # Side by side, runs ask for different environments: to copy the rows for each costs more than to use them all.
-        return logistic.gradient(data, parameters)[environment]
-
-    return _linear(both, gradient)
+        lambda w, environment: logistic.gradient(data, w)[environment],
+    )
 
 
 def _linear(

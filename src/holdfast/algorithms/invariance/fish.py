@@ -6,7 +6,7 @@ import jax
 import optax  # type: ignore[import-untyped]
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.invariance.base import Risks
+from holdfast.algorithms.invariance.base import DirectionAndWeights, Risks
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,7 @@ class Fish:
     meta_step_size: ArrayLike = 0.5
     weight_decay: ArrayLike = 0.0
 
-    def direction(
-        self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
+    def direction(self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array) -> DirectionAndWeights:
         """From where a pass ends, in an order that is drawn anew, to where it began."""
 
         def visit(ahead: jax.Array, environment: jax.Array) -> tuple[jax.Array, None]:

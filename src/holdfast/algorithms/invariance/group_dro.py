@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.invariance.base import ByAdam, Risks
+from holdfast.algorithms.invariance.base import ByAdam, DirectionAndWeights, Risks
 from holdfast.core.linear_algebra import Arrays, array_module
 
 
@@ -50,9 +50,7 @@ class GroupDRO(ByAdam):
     step_size: ArrayLike = 1e-3
     weight_decay: ArrayLike = 0.0
 
-    def direction(
-        self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
+    def direction(self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array) -> DirectionAndWeights:
         """The gradient of the weighted risk, after the weights have climbed."""
         values, gradients = risks.both(parameters)
         raised = raised_weights(weights, values, self.rate)

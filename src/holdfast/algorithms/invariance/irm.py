@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.invariance.base import ByAdam, Risks
+from holdfast.algorithms.invariance.base import ByAdam, DirectionAndWeights, Risks
 from holdfast.core.linear_algebra import Arrays
 
 
@@ -53,9 +53,7 @@ class InvariantRiskMinimization(ByAdam):
     step_size: ArrayLike = 1e-3
     weight_decay: ArrayLike = 0.0
 
-    def direction(
-        self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
+    def direction(self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array) -> DirectionAndWeights:
         """The gradient of the penalised risk."""
         derivatives, pull = risks.derivatives(parameters)
         penalty = pull(jax.grad(lambda each: jnp.sum(invariance_penalty(each)))(derivatives))

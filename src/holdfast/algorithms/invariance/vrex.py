@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.invariance.base import ByAdam, Risks
+from holdfast.algorithms.invariance.base import ByAdam, DirectionAndWeights, Risks
 from holdfast.core.linear_algebra import Arrays
 
 
@@ -46,9 +46,7 @@ class RiskExtrapolation(ByAdam):
     step_size: ArrayLike = 1e-3
     weight_decay: ArrayLike = 0.0
 
-    def direction(
-        self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
+    def direction(self, risks: Risks, parameters: jax.Array, weights: jax.Array, key: jax.Array) -> DirectionAndWeights:
         """The gradients, weighted by the slopes of the extrapolated risk."""
         values, gradients = risks.both(parameters)
         return jnp.tensordot(jax.grad(extrapolated_risk)(values, self.penalty), gradients, 1), weights

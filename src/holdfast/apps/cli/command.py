@@ -68,6 +68,8 @@ def fixed_axes(words: Iterable[str]) -> dict[str, Any]:
         name, mark, value = (part.strip() for part in word.partition("="))
         if not (name and mark and value):
             raise ValueError(f"at must be name=value, got {word!r}")
+        if name in found:
+            raise ValueError(f"at must fix {name} at one value, got {word!r} as well")
         try:
             found[name] = float(value)
         except ValueError:

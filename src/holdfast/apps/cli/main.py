@@ -1,10 +1,8 @@
 """The command line: finds the command by its name, and turns what went wrong into a sentence and an exit code."""
 
-import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -78,19 +76,29 @@ COMMANDS: dict[str, Command] = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code, 2 for input that cannot be used."""
-    with _quiet_on_broken_pipe():
-        try:
-            return _run(sys.argv[1:] if arguments is None else arguments)
-        except ValueError as error:
-            return _fail(str(error), 2)
-        except BrokenPipeError:
-            raise
-        except (FailedCellsError, RefusedWorkerError, ConnectionError) as error:  # the latter two of a cluster
-            return _fail(str(error), 1)
-        except OSError as error:
-            return _fail(f"cannot write or read: {error}", 1)
-        except KeyboardInterrupt as error:
-            return _fail(str(error) or "interrupted", 130)
+    try:
+        code = _code(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the other side of a pipe is closed, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at exit
+        return 141  # as if ended by SIGPIPE
+    return code
+
+
+def _code(words: list[str]) -> int:
+    """Run a command; what went wrong becomes a sentence on stderr and an exit code."""
+    try:
+        return _run(words)
+    except ValueError as error:
+        return _fail(str(error), 2)
+    except BrokenPipeError:
+        raise
+    except (FailedCellsError, RefusedWorkerError, ConnectionError) as error:  # the latter two of a cluster
+        return _fail(str(error), 1)
+    except OSError as error:
+        return _fail(f"cannot write or read: {error}", 1)
+    except KeyboardInterrupt as error:
+        return _fail(str(error) or "interrupted", 130)
 
 
 def _run(words: list[str]) -> int:
@@ -110,20 +118,6 @@ def _run(words: list[str]) -> int:
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
     return COMMANDS[words[0]].execute(parsed)
-
-
-@contextlib.contextmanager
-def _quiet_on_broken_pipe() -> Iterator[None]:
-    """End without a traceback when the other side of a pipe is closed, as `head` does; exit code as for SIGPIPE."""
-    try:
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        # Python flushes once more at exit, then to the null device.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(141) from None
 
 
 def _application(words: list[str]) -> App:

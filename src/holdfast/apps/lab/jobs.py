@@ -43,8 +43,14 @@ class _Computation:
         return self.begun is not None and time.monotonic() > self.begun + self._seconds
 
     def send(self, event: Event) -> None:
-        """Pass an event to the page, from any thread; reports of progress at most every `REPORTED_EVERY` seconds."""
+        """Pass an event to the page, from any thread; reports of progress at most every `REPORTED_EVERY` seconds.
+
+        Raises:
+            StoppedError: at a report of progress, if the computation should stop: much work asks at no other moment.
+        """
         if event["event"] == "progress":
+            if self.stop.is_set() or self.overdue:
+                raise StoppedError
             now = time.monotonic()
             if now < self._reported + REPORTED_EVERY:
                 return

@@ -16,6 +16,8 @@ AT_ONCE = LARGEST_TOTAL // LARGEST_FILE
 IDLE = 30 * 60.0
 # The ending tells readers of tables what is inside. Compressed text is left out: a small file can be a huge table.
 ENDINGS = (".csv", ".tsv", ".parquet")
+# Characters of the number of an upload, which is drawn at random.
+LONGEST_NUMBER = 32
 # Characters of the name of a file that are used; others could be read as a pattern or as part of an address.
 LONGEST_NAME, UNUSUAL = 60, re.compile(r"[^\w .+-]")
 
@@ -98,7 +100,7 @@ class Uploads:
             raise ValueError(f"the file must end in one of {', '.join(ENDINGS)}, got {name[-LONGEST_NAME:]!r}")
         if not content:
             raise ValueError(f"the file must not be empty, got {name[-LONGEST_NAME:]!r}")
-        number = secrets.token_hex(16)
+        number = secrets.token_hex(LONGEST_NUMBER // 2)
         self._use(tab, number, Upload(harmless(name), content))
         self.forget()
         return number

@@ -1,7 +1,7 @@
 """What a view is, what its computation may use, and the code that it offers for copying."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ class Context:
 
     Attributes:
         send: (name, data), sends a part of the result to the page before the rest is ready.
-        progress: called with (done, total).
+        progress: called with (done, total); ends a computation that should stop.
         uploaded: number of an upload of the same tab -> the file, in memory, or a ValueError.
         results: the folder that `holdfast lab --results` names.
     """
@@ -34,7 +34,7 @@ class View(NamedTuple):
         settings: a frozen dataclass whose fields are made by `holdfast.apps.lab.inputs`; it may check combinations.
         compute: (settings, context) -> the data of the charts, by name. Arrays become lists and NaN null. The part
             `code` is the same computation for copying: a script (`python`) and a line for the shell (`command`). Long
-            work asks `holdfast.core.worker` whether it should stop; the loop over steps does so already.
+            work that reports no progress asks `holdfast.core.worker` whether it should stop; the loop over steps does.
     """
 
     settings: type
@@ -50,32 +50,18 @@ def as_call(name: str, arguments: Mapping[str, Any], *positional: str) -> str:
         >>> print(as_call("hf.Settings", given(Settings(dimension=20, order="cyclic"))))
         hf.Settings(
             dimension=20,
-            order="cyclic",
+            order='cyclic',
         )
     """
-    lines = [*positional, *(f"{argument}={literal(value)}" for argument, value in arguments.items())]
+    lines = [*positional, *(f"{argument}={value!r}" for argument, value in arguments.items())]
     return "\n    ".join([f"{name}(", *(f"{line}," for line in lines)]) + "\n)" if lines else f"{name}()"
 
 
-def as_command(words: str | list[str], options: Mapping[str, Any]) -> str:
+def as_command(words: Sequence[str], options: Mapping[str, Any]) -> str:
     """A line for the shell. An option and its value are one word, because a value may begin with a dash.
 
     Example:
-        >>> as_command("simulate", {"dimension": 20, "init_scale": 1e-05})
+        >>> as_command(["simulate"], {"dimension": 20, "init_scale": 1e-05})
         'holdfast simulate --dimension=20 --init-scale=1e-05'
     """
-    given = words.split() if isinstance(words, str) else words
-    return shlex.join(["holdfast", *given, *(f"--{name.replace('_', '-')}={value}" for name, value in options.items())])
-
-
-def literal(value: Any) -> str:
-    """A value in Python, with double quotes around text.
-
-    Example:
-        >>> literal("a b"), literal(0.5)
-        ('"a b"', '0.5')
-    """
-    if not isinstance(value, str):
-        return repr(value)
-    plain = value.isprintable() and not {'"', "\\"} & set(value)
-    return f'"{value}"' if plain else repr(value)
+    return shlex.join(["holdfast", *words, *(f"--{name.replace('_', '-')}={value}" for name, value in options.items())])

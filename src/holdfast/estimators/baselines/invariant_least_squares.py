@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.algorithms.losses.squared import SecondMoments, second_moments
-from holdfast.core.moments import standard_units
+from holdfast.core.moments import StandardizedMoments, collect_moments, standardized
 from holdfast.estimators.contract import LinearRegressor, regression_rows
 
 # All sets of features are searched: 2^16 of them take seconds, each further feature doubles that.
@@ -52,20 +51,18 @@ class InvariantLeastSquares(LinearRegressor):
         if inputs.shape[1] > MOST_FEATURES:
             raise ValueError(f"X must have at most {MOST_FEATURES} features, since all sets of them are searched, "
                              f"got {inputs.shape[1]}")  # fmt: skip
-        scaling, response = standard_units(inputs), standard_units(targets[:, None])
-        data = second_moments(scaling.apply(inputs), response.apply(targets[:, None])[:, 0], grouping.rows())
-        chosen, found = _best_set(data, self.penalty)
-        coefficients = np.zeros(inputs.shape[1])
-        coefficients[chosen] = found * response.scale[0]
-        self.coef_, shift = scaling.undo(coefficients)
+        known = standardized(collect_moments(inputs, targets, grouping))
+        chosen, coefficients = _best_set(known, self.penalty)
         self.invariant_ = np.isin(np.arange(inputs.shape[1]), chosen)
-        self.intercept_ = float(response.location[0] + shift)
+        self.coef_ = np.zeros(inputs.shape[1])
+        self.coef_[chosen] = coefficients * known.scale[-1] / known.scale[chosen]
+        self.intercept_ = float(known.location[-1] - known.location[:-1] @ self.coef_)
         return self
 
 
-def _best_set(data: SecondMoments, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+def _best_set(known: StandardizedMoments, penalty: float) -> tuple[np.ndarray, np.ndarray]:
     """The set of features with the lowest objective, and their coefficients; sets of one size are solved together."""
-    second, cross = np.asarray(data.second)[:, :-1, :-1], np.asarray(data.cross)[:, :-1]
+    second, cross = known.second, known.cross
     features, count = second.shape[1], len(second)
     best: tuple[float, np.ndarray, np.ndarray] = (0.0, np.array([], int), np.array([]))  # w = 0, less E y^2
     for size in range(1, features + 1):

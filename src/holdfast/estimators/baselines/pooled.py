@@ -8,7 +8,7 @@ from sklearn.utils.validation import validate_data
 
 from holdfast.core.grouping import group_rows
 from holdfast.core.moments import standard_units
-from holdfast.estimators.contract import LinearClassifier, LinearRegressor
+from holdfast.estimators.contract import LinearClassifier, LinearRegressor, regression_rows
 
 
 class PooledRegressor(LinearRegressor):
@@ -22,6 +22,7 @@ class PooledRegressor(LinearRegressor):
     Attributes:
         coef_: (features,), w.
         intercept_: b.
+        environments_: the labels of the environments.
 
     Example:
         >>> PooledRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).predict([[3.0]]).round(6)
@@ -33,8 +34,7 @@ class PooledRegressor(LinearRegressor):
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> "PooledRegressor":
         """Fit; the environments are checked and not used."""
-        inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        group_rows(environments, len(targets))
+        inputs, targets, _ = regression_rows(self, X, y, environments)
         if self.regularization < 0:
             raise ValueError(f"regularization must be at least 0, got {self.regularization}")
         penalty = self.regularization * len(targets)

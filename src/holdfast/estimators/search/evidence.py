@@ -5,6 +5,7 @@ loss as rows.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +15,9 @@ from holdfast.algorithms.losses import logistic, squared
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.algorithms.losses.slopes import Slopes, tolerant
 from holdfast.core.moments import StandardizedMoments
+from holdfast.estimators.effects import OwnEffects, logistic_effects, squared_effects
 from holdfast.estimators.pooling import LinearModel, held_out_squares
-from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, logistic_regression
+from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, logistic_regression, with_constant
 
 # Directions with less than this share of the largest eigenvalue are not measured in an environment.
 NEGLIGIBLE = 1e-9
@@ -52,6 +54,11 @@ class Evidence(NamedTuple):
             prediction: where they are certain, nothing is left in which environments could differ.
         held_out: columns -> (environments,), how badly the fit of these features to all other environments predicts
             each: the logarithm of the mean squared error, or the mean logistic loss.
+        own_effects: mask of the selected features -> the effects in each environment on its own.
+        with_intercept: -> the same table with the intercept as one more feature; None: features have mean zero, so that
+            the intercept does not depend on their coefficients.
+        response_scale: standard deviation of the response as the loss sees it: 1 for one that is standardised,
+            sqrt(p (1 - p)) for two classes with the shares p and 1 - p.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
     """
 
@@ -64,6 +71,9 @@ class Evidence(NamedTuple):
     deviance: Callable[[LinearModel], float]
     information: Callable[[LinearModel], float]
     held_out: Callable[[np.ndarray], np.ndarray]
+    own_effects: Callable[[np.ndarray], OwnEffects]
+    with_intercept: "Callable[[], Evidence] | None"
+    response_scale: float
     tolerance: float
 
     @property
@@ -183,9 +193,12 @@ def squared_evidence(moments: StandardizedMoments, tolerance: float = 0.0) -> Ev
     def held_out(columns: np.ndarray) -> np.ndarray:
         return np.log(np.maximum(held_out_squares(moments, columns), squared.SMALLEST_ERROR))
 
-    # errors of any size have a size, so they can always be compared
+    def information(fitted: LinearModel) -> float:
+        return 1.0  # errors of any size have a size, so they can always be compared
+
+    own, size = partial(squared_effects, moments), len(cross)
     return Evidence(
-        counts, len(cross), slopes, joint, solve, without, deviance, lambda fitted: 1.0, held_out, tolerance
+        counts, size, slopes, joint, solve, without, deviance, information, held_out, own, None, 1.0, tolerance
     )
 
 
@@ -204,8 +217,9 @@ def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0
     """
     counts = np.array([rows.weights.sum() for rows in environments])
     pooled = LogisticRows(*(np.concatenate(part, axis=-1) for part in zip(*environments, strict=True)))
-    dimension = len(pooled.columns)
+    size = len(pooled.columns)
     share = np.average(pooled.labels, weights=pooled.weights)
+    scale = float(np.sqrt(share * (1 - share)))
 
     def slopes(fitted: LinearModel) -> Slopes:
         parts = [logistic.slopes(rows, *fitted) for rows in environments]
@@ -222,7 +236,7 @@ def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0
         return JointSlopes(*(np.stack(part) for part in zip(*parts, strict=True)))
 
     def solve(columns: np.ndarray, near: LinearModel | None = None) -> LinearModel:
-        w = np.zeros(dimension)
+        w = np.zeros(size)
         rows = pooled._replace(columns=pooled.columns[columns])
         begin = None if near is None else (near.coefficients[columns], near.intercept)
         w[columns], intercept = logistic_regression(rows, begin)
@@ -253,7 +267,13 @@ def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0
         p = logistic.probabilities(pooled, *fitted)
         return float(np.average(p * (1 - p), weights=pooled.weights) / max(share * (1 - share), 1e-300))
 
+    def extended() -> Evidence:
+        return logistic_evidence([with_constant(rows) for rows in environments])._replace(with_intercept=None)
+
     def held_out(columns: np.ndarray) -> np.ndarray:
         return held_out_logistic_losses(environments, columns)
 
-    return Evidence(counts, dimension, slopes, joint, solve, without, deviance, information, held_out, tolerance)
+    own = partial(logistic_effects, environments)
+    return Evidence(
+        counts, size, slopes, joint, solve, without, deviance, information, held_out, own, extended, scale, tolerance
+    )

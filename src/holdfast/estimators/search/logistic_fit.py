@@ -91,11 +91,23 @@ def logistic_regression(rows: LogisticRows, begin: tuple[np.ndarray, float] | No
         >>> w.tolist(), intercept
         ([0.0], 0.0)
     """
-    design = rows._replace(columns=np.vstack([rows.columns, np.ones(len(rows.labels))]))
     ridge = np.append(np.full(len(rows.columns), RIDGE), RIDGE_OF_INTERCEPT)
     start = np.zeros(len(ridge)) if begin is None else np.append(*begin)
-    w = _descend([design], np.array([rows.weights.sum()]), ridge, start)
+    w = _descend([with_constant(rows)], np.array([rows.weights.sum()]), ridge, start)
     return w[:-1], float(w[-1])
+
+
+def with_constant(rows: LogisticRows) -> LogisticRows:
+    """Rows with one more feature that is always one: the intercept as a column.
+
+    Features have mean zero, so the intercept of least squares does not depend on their coefficients. That of a
+    logistic regression does, and counts among the columns of `pooled_covariance`.
+
+    Example:
+        >>> with_constant(LogisticRows(np.array([[5.0, 6.0]]), np.array([0.0, 1.0]), np.ones(2))).columns.tolist()
+        [[5.0, 6.0], [1.0, 1.0]]
+    """
+    return rows._replace(columns=np.vstack([rows.columns, np.ones(rows.columns.shape[1])]))
 
 
 def held_out_logistic_losses(environments: Sequence[LogisticRows], columns: np.ndarray) -> np.ndarray:
@@ -114,9 +126,7 @@ def held_out_logistic_losses(environments: Sequence[LogisticRows], columns: np.n
         >>> held_out_logistic_losses(halves, np.arange(0)).round(4).tolist()
         [0.6931, 0.6931, 0.6931]
     """
-    parts = [
-        rows._replace(columns=np.vstack([rows.columns[columns], np.ones(len(rows.labels))])) for rows in environments
-    ]
+    parts = [with_constant(rows._replace(columns=rows.columns[columns])) for rows in environments]
     totals = np.array([rows.weights.sum() for rows in parts])
     ridge = np.append(np.full(len(columns), RIDGE), RIDGE_OF_INTERCEPT)
     pooled = _descend(parts, totals, ridge, np.zeros(len(ridge)))

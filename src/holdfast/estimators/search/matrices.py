@@ -6,6 +6,7 @@ picks the directions itself, and the span of the leading eigenvectors of P survi
 pooled least squares, and the effects are compared between environments by the same test as those of features.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,11 +20,13 @@ from holdfast.algorithms.amplification import amplify
 from holdfast.algorithms.factored import Factors, factored
 from holdfast.algorithms.losses import squared
 from holdfast.algorithms.losses.squared import SecondMoments
-from holdfast.core.linear_algebra import pack_symmetric, symmetric_size, unpack_symmetric
+from holdfast.core.linear_algebra import pack_symmetric, symmetric_dimension, symmetric_size, unpack_symmetric
 from holdfast.core.meta_analysis import random_effects
 from holdfast.core.moments import StandardizedMoments
 from holdfast.core.run import Run, run
+from holdfast.core.validation import Count
 from holdfast.estimators.advice import advise_matrix
+from holdfast.estimators.contract import Significance, Tolerance
 from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.coordinates import rotated
 from holdfast.estimators.search.evidence import (
@@ -50,10 +53,10 @@ LARGEST_RANK = 8
 
 
 class WashSettings(NamedTuple):
-    """The numbers that decide what is washed out: eta and k of `holdfast.algorithms.amplification`."""
+    """The numbers that decide what is washed out: eta and k of `holdfast.algorithms.amplification`; arrays of runs."""
 
-    step_size: float
-    amplification: float
+    step_size: Any
+    amplification: Any
 
 
 class MatrixFit(NamedTuple):
@@ -89,26 +92,23 @@ def evenly_scaled(known: StandardizedMoments) -> tuple[StandardizedMoments, floa
 class MatrixSettings:
     """How invariant directions are searched for; `HeteroMatrixSensing` explains the fields."""
 
-    significance: float = 0.001
-    tolerance: float = 0.0
-    n_runs: int = 8
+    significance: Significance = 0.001
+    tolerance: Tolerance = 0.0
+    n_runs: Count = 8
     random_state: Any = 0
 
 
-def fit_matrix(
-    known: StandardizedMoments, dimension: int, labels: list, settings: MatrixSettings, seed: int
-) -> MatrixFit:
+def fit_matrix(known: StandardizedMoments, labels: Sequence, settings: MatrixSettings, seed: int) -> MatrixFit:
     """Wash out the part of a matrix that varies.
 
     Args:
         known: moments of packed measurements, evenly scaled.
-        dimension: d.
         labels: of the environments.
         settings: of the search.
         seed: of the runs.
     """
-    candidates = _candidates(known)
-    runs = _wash(known, dimension, candidates, SCAN_RUNS, seed)
+    candidates, dimension = _candidates(known), symmetric_dimension(known.cross.shape[1])
+    runs = _wash(known, candidates, SCAN_RUNS, seed)
     passed: list[tuple[float, np.ndarray, LinearModel]] = []
     for matrix in np.concatenate(runs):
         values, vectors = np.linalg.eigh(matrix)
@@ -124,7 +124,7 @@ def fit_matrix(
     # of all candidates, the one whose runs themselves end nearest to this matrix
     matrix = _lifted(span, fitted)
     nearest = candidates[int(np.argmin([np.mean(np.square(finals - matrix)) for finals in runs]))]
-    finals = _wash(known, dimension, [nearest], settings.n_runs, seed + 1)[0]
+    finals = _wash(known, [nearest], settings.n_runs, seed + 1)[0]
     return _described(known, labels, nearest, span, fitted, finals, settings.tolerance)
 
 
@@ -162,20 +162,12 @@ def _candidates(known: StandardizedMoments) -> list[WashSettings]:
     return candidates
 
 
-def _wash(
-    known: StandardizedMoments, dimension: int, candidates: list[WashSettings], n_runs: int, seed: int
-) -> list[np.ndarray]:
+def _wash(known: StandardizedMoments, candidates: list[WashSettings], n_runs: int, seed: int) -> list[np.ndarray]:
     """For each candidate (n_runs, dimension, dimension): where P ends up."""
-    shared = {
-        "data": SecondMoments(*(part.astype(np.float32) for part in known.moments)),
-        "weights": known.weights.astype(np.float32),
-        "shape": np.zeros(dimension, np.float32),
-    }
+    shared = SecondMoments(*(part.astype(np.float32) for part in known.moments)), known.weights.astype(np.float32)
     count = len(candidates) * n_runs
     rows = np.minimum(np.arange(-(-count // SLAB) * SLAB), count - 1) // n_runs
-    parameters = {
-        name: np.array([getattr(each, name) for each in candidates], np.float32)[rows] for name in WashSettings._fields
-    }
+    parameters = WashSettings(*np.array(candidates, np.float32)[rows].T)
     seeds = np.random.default_rng(seed).integers(0, 2**32, len(rows), dtype=np.uint32)
     records = run(_matrix_run, shared, parameters, seeds, steps=STEPS, every=STEPS // RECORDS, slab=SLAB)
     # where runs end: medians over the last quarter of the records
@@ -183,10 +175,9 @@ def _wash(
     return np.split(ends, len(candidates))
 
 
-def _matrix_run(shared: Any, parameters: Any) -> Run:
-    data = SecondMoments(*map(jnp.asarray, shared["data"]))
-    weights = jnp.asarray(shared["weights"])
-    eta, k = parameters["step_size"], parameters["amplification"]
+def _matrix_run(shared: tuple[SecondMoments, np.ndarray], parameters: WashSettings) -> Run:
+    data, weights = jax.tree.map(jnp.asarray, shared)
+    eta, k = parameters
 
     def gradient(key: jax.Array, fitted: jax.Array, step: ArrayLike) -> jax.Array:
         slopes = squared.gradient(data, pack_symmetric(fitted))
@@ -195,7 +186,9 @@ def _matrix_run(shared: Any, parameters: Any) -> Run:
         # one step may at most remove a direction
         return amplified * jnp.minimum(1.0, 1 / (eta * jnp.linalg.norm(amplified) + 1e-12))
 
-    algorithm = factored(gradient, len(shared["shape"]), eta, INIT_SCALE, signed=True, dtype=data.cross.dtype)
+    algorithm = factored(
+        gradient, symmetric_dimension(data.cross.shape[1]), eta, INIT_SCALE, signed=True, dtype=data.cross.dtype
+    )
     return Run(algorithm, _observe)
 
 
@@ -205,7 +198,7 @@ def _observe(state: Factors) -> dict[str, jax.Array]:
 
 def _described(
     known: StandardizedMoments,
-    labels: list,
+    labels: Sequence,
     settings: WashSettings,
     span: np.ndarray,
     fitted: LinearModel,

@@ -1,8 +1,9 @@
 """The choice of an engine: the default of each kind of work, and the options of commands."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from holdfast.core.validation import COUNT
+from holdfast.core.validation import COUNT, check_fields
 from holdfast.sweeps.engines.base import Engine
 from holdfast.sweeps.engines.threads import DeviceEngine, ThreadEngine
 
@@ -55,9 +56,9 @@ class EngineOptions:
         ValueError: only one engine may be chosen, got processes and devices
     """
 
-    workers: int | None = None
+    workers: Annotated[int | None, COUNT] = None
     """Threads of this process; in most commands, one for each core if no engine is chosen."""
-    processes: int | None = None
+    processes: Annotated[int | None, COUNT] = None
     """Processes on this machine, each held to one core."""
     dask: str | None = None
     """Workers of a Dask cluster: the address of its scheduler (tcp://...), or its scheduler file."""
@@ -65,10 +66,7 @@ class EngineOptions:
     """One thread for each device that jax sees, such as several GPUs."""
 
     def __post_init__(self) -> None:
-        for name in ("workers", "processes"):
-            count = getattr(self, name)
-            if count is not None:
-                COUNT.check(name, count)
+        check_fields(self)
 
     def engine(self) -> Engine | None:
         """The engine that is chosen; None if none is, and the default of the work applies.
@@ -84,8 +82,8 @@ class EngineOptions:
             return ThreadEngine(self.workers)
         if self.devices:
             return DeviceEngine()
-        if self.processes is None and self.dask is None:
+        if not chosen:
             return None
         from holdfast.sweeps.engines.dask import DaskEngine, ProcessEngine
 
-        return DaskEngine(self.dask) if self.dask is not None else ProcessEngine(self.processes or 0)
+        return ProcessEngine(self.processes) if self.processes else DaskEngine(self.dask or "")

@@ -70,11 +70,10 @@ def is_code(data: xr.Dataset, name: str) -> bool:
 
 
 def runs_of(data: xr.Dataset, name: str) -> xr.Dataset:
-    """A quantity run by run.
+    """A quantity run by run: its `value`, NaN where there is nothing to draw, and why, as a share of the run.
 
-    Its variables are `value`, NaN where there is nothing to draw; `finished` and `failed`, whether the run was
-    computed; and `left_out`, the share of runs that are left out because they diverged (of `diverged_at`: because they
-    did not).
+    The shares, each 0 or 1 for a single run, are `left_out` (it diverged, or, of `diverged_at`, it did not),
+    `without_number`, `failed` and `unfinished`. Recorded quantiles are about all runs of a point.
 
     Args:
         data: the result of `holdfast.sweeps.open_sweep`.
@@ -96,7 +95,9 @@ def runs_of(data: xr.Dataset, name: str) -> xr.Dataset:
         value = _diverged(data, by_step=STEP in data.coords)
     else:
         value = (data[OUTCOME] == int(ENDS[name])).astype(float)
-    finished = data.get("finished", xr.ones_like(value.isel({STEP: 0, QUANTILE: 0}, drop=True, missing_dims="ignore")))
+    every = xr.ones_like(value.isel({STEP: 0, QUANTILE: 0}, drop=True, missing_dims="ignore"), bool)
+    finished = data.get("finished", every) == 1
+    failed = data.get(FAILED, ~every) == 1
     left_out = xr.zeros_like(finished, float)
     if name == DIVERGED_AT:
         left_out = (value < 0).astype(float)
@@ -104,11 +105,19 @@ def runs_of(data: xr.Dataset, name: str) -> xr.Dataset:
         left_out = _diverged(data, by_step=STEP in value.dims)
     elif not is_ending(data, name) and {QUANTILE, STEP} <= {*value.dims} and "diverged" in data:
         left_out = data["diverged"]
-    drawn = np.isfinite(value) & (finished == 1)
-    if QUANTILE not in value.dims:  # recorded quantiles leave diverged runs out already
-        drawn &= left_out == 0
-    parts = {"value": value.where(drawn), "finished": finished == 1, "left_out": left_out}
-    runs = xr.Dataset(parts | {"failed": data.get(FAILED, xr.zeros_like(finished)) == 1}).drop_attrs()
+    value = value.where(np.isfinite(value) & finished)
+    empty = value.isnull()
+    if QUANTILE in value.dims:  # they leave diverged runs out already
+        empty = empty.all(QUANTILE)
+    else:
+        value = value.where(left_out == 0)
+    shares = {
+        "left_out": left_out * finished,
+        "without_number": empty * finished * (1.0 - left_out),
+        "failed": failed & ~finished,
+        "unfinished": ~(failed | finished),
+    }
+    runs = xr.Dataset({"value": value, **shares}).drop_attrs()
     return runs.assign_coords({each: runs[each] for each in runs.dims})
 
 

@@ -56,7 +56,6 @@ class SweepSummary(NamedTuple):
         label: the label of the numbers.
         title: what the quantity means, over how many seeds; the axes that are fixed; and the runs that are left out,
             failed or not finished.
-        is_share: whether the numbers are shares of runs.
         has_band: whether there is a band around the middle.
         marks: `FEW` and `NONE_LEFT` -> the points of which few runs, or none, are left.
         scales: axis -> "linear" or "log", for the ranges of a design.
@@ -76,10 +75,14 @@ class SweepSummary(NamedTuple):
     band: SeedBand
     label: str
     title: str
-    is_share: bool
     has_band: bool
     marks: dict[str, xr.DataArray]
     scales: Mapping[str, ScaleName]
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the numbers are shares of runs."""
+        return self.over == "share"
 
 
 def summarise_sweep(
@@ -110,23 +113,23 @@ def summarise_sweep(
         raise ValueError(f"{contract} (--over share --threshold 1.5), got {over!r}")
     _check_axes(data, runs, name, drawn, at)
     runs, fixed, where = _select(runs, drawn, at)
-    has_band = y is None and (runs.sizes.get(SEED_DIMENSION, 1) > 1 or QUANTILE in runs.sizes)
-    notes = _notes(runs, name, drawn, int(data.attrs.get("seeds", 1)) if QUANTILE in data.dims else 1)
     over, threshold = ("share", 0.5) if is_end else (over, threshold)
     band = _band(runs["value"], over, threshold)
+    notes = _notes(runs, name, int(data.attrs.get("seeds", 1)) if QUANTILE in data.dims else 1)
     contract = f"{name} must have a number to draw"
     require(bool(band.middle.notnull().any()), contract, f"none ({'; '.join(notes) or 'all are NaN'})")
     number = runs.sizes.get(SEED_DIMENSION, data.attrs.get("seeds"))
     seeds = "seeds" if number is None else counted(number, "seed")
+    what = name if meaning == name else f"{name}, {meaning}"
     label, heading = name.replace("_", " "), seeds if number == 1 else f"{over} over {seeds}"
     if is_end:
-        label, heading = f"share of runs that {name}", f"{seeds} at each point"
+        what = label = f"share of runs that {name}"
+        heading = f"{seeds} at each point"
     elif over == "share":
         label, heading = f"share of seeds with {label} > {threshold:g}", f"share of {seeds} above {threshold:g}"
-    title = f"{label if is_end else name}: {heading}" if meaning == name else f"{name}, {meaning}: {heading}"
     return SweepSummary(
-        name, x, y, over, fixed, band, label, "\n".join([title, *where, *notes]),
-        is_share=over == "share", has_band=has_band,
+        name, x, y, over, fixed, band, label, "\n".join([f"{what}: {heading}", *where, *notes]),
+        has_band=y is None and (runs.sizes.get(SEED_DIMENSION, 1) > 1 or QUANTILE in runs.sizes),
         marks=_marks(runs, band.middle), scales=data.attrs.get("scales", {}),
     )  # fmt: skip
 
@@ -169,7 +172,7 @@ def _select(
 
     Steps that are neither drawn nor fixed are fixed at the last one, and so are axes with a single value.
     """
-    fixed: dict[str, Any] = {}
+    fixed = {}
     for name, value in at.items():
         fixed[name] = _nearest(name, runs[name].values, value)
         runs = runs.isel({runs[name].dims[0]: np.flatnonzero(runs[name].values == fixed[name])})
@@ -181,11 +184,8 @@ def _select(
     single = [str(name) for name, size in runs.sizes.items() if size == 1 and name not in shown]
     words += [f"{name.replace('_', ' ')} {value_text(runs[name].item())}" for name in single if name not in at]
     runs = runs.squeeze(single)
-    return (
-        runs.sortby([name for name in runs.dims if runs[name].dtype.kind in "iuf"]),
-        fixed,
-        [", ".join(words)] if words else [],
-    )
+    ordered = runs.sortby([name for name in runs.dims if runs[name].dtype.kind in "iuf"])
+    return ordered, fixed, [", ".join(words)] if words else []
 
 
 def _nearest(name: str, labels: np.ndarray, value: Any) -> Any:
@@ -200,53 +200,48 @@ def _nearest(name: str, labels: np.ndarray, value: Any) -> Any:
     return texts[str(value)]
 
 
-def _notes(runs: xr.Dataset, name: str, drawn: Sequence[str], seeds: int) -> list[str]:
+def _notes(runs: xr.Dataset, name: str, seeds: int) -> list[str]:
     """What the title says of runs that are not in the figure; seeds: the runs of each entry of `runs`."""
-    finished, left_out, value = runs["finished"], runs["left_out"], runs["value"]
-    missing = value.isnull().all(QUANTILE) if QUANTILE in value.dims else value.isnull()
-    missing = missing * finished * (1.0 - left_out)
-    least = "at least " if QUANTILE in value.dims else ""  # quantiles do not say how many runs have no number
-    parts = {
-        f"left out: {{}} runs that {'did not diverge' if name == DIVERGED_AT else 'diverged'}": left_out * finished,
-        f"no finite number: {least}{{}} runs": missing,
-        "failed: {} runs": runs["failed"] & ~finished,
-        "not finished: {} runs": ~(runs["failed"] | finished),
+    # Quantiles do not say how many runs have no number.
+    least = "at least " if QUANTILE in runs.dims else ""
+    words = {
+        "left_out": f"left out: {{}} runs that {'did not diverge' if name == DIVERGED_AT else 'diverged'}",
+        "without_number": f"no finite number: {least}{{}} runs",
+        "failed": "failed: {} runs",
+        "unfinished": "not finished: {} runs",
     }
-    number = f"{finished.size * seeds:,}"
-    counts = {
-        text: round(float(part.max([each for each in part.dims if each not in finished.dims]).sum()) * seeds)
-        for text, part in parts.items()
-    }
-    return [text.format(f"{count:,} of {number}") for text, count in counts.items() if count]
+    each, notes = runs["unfinished"], []
+    for reason, text in words.items():
+        ever = runs[reason].max([name for name in runs[reason].dims if name not in each.dims])  # at any step
+        count = round(float(ever.sum()) * seeds)
+        notes += [text.format(f"{count:,} of {each.size * seeds:,}")] if count else []
+    return notes
 
 
 def _marks(runs: xr.Dataset, middle: xr.DataArray) -> dict[str, xr.DataArray]:
     """Where fewer than half of the runs are left, or none of those that are finished."""
-    left = (runs["finished"] & runs["value"].notnull()) * (1.0 - runs["left_out"])
-    left = left.max(QUANTILE) if QUANTILE in left.dims else left
-    share, finished = (
-        part.mean(SEED_DIMENSION) if SEED_DIMENSION in part.dims else part for part in (left, runs["finished"])
-    )
-    marks = {FEW: middle.notnull() & (share < 0.5), NONE_LEFT: middle.isnull() & (finished > 0)}
+    seeds = {*runs.dims} & {SEED_DIMENSION}
+    finished = 1.0 - runs["failed"] - runs["unfinished"]
+    left = finished - runs["left_out"] - runs["without_number"]
+    marks = {FEW: middle.notnull() & (left.mean(seeds) < 0.5), NONE_LEFT: middle.isnull() & (finished.mean(seeds) > 0)}
     return {mark: where.transpose(*middle.dims) for mark, where in marks.items()}
 
 
 def _band(values: xr.DataArray, over: OverName, threshold: float) -> SeedBand:
     if QUANTILE in values.dims:
         require(over == "median", "over must be median for quantiles over seeds", repr(over))
-        low, middle, high = (values.sel({QUANTILE: level}, method="nearest", drop=True) for level in BAND)
-        return SeedBand(middle, low, high)
-    if SEED_DIMENSION not in values.dims:  # a share over seeds, such as `diverged` of quantiles
+    elif SEED_DIMENSION not in values.dims:  # a share over seeds, such as `diverged` of quantiles
         return SeedBand(values, values, values)
-    counts = values.count(SEED_DIMENSION)
-    if over == "share":
-        above = (values > threshold).sum(SEED_DIMENSION)
+    elif over == "share":
+        above, counts = (values > threshold).sum(SEED_DIMENSION), values.count(SEED_DIMENSION)
         shares = np.vectorize(lambda a, n: tuple(proportion(a, n)) if n else (np.nan,) * 3, otypes=[float] * 3)
         return SeedBand(*xr.apply_ufunc(shares, above, counts, output_core_dims=[[]] * 3))
     with warnings.catch_warnings():  # NaN is right where no run is left, and for the standard error of a single run
         warnings.filterwarnings("ignore", "All-NaN slice|Degrees of freedom", RuntimeWarning)
-        if over == "median":
-            low, middle, high = (values.quantile(level, SEED_DIMENSION).drop_vars("quantile") for level in BAND)
-            return SeedBand(middle, low, high)
-        mean, error = values.mean(SEED_DIMENSION), values.std(SEED_DIMENSION, ddof=1) / np.sqrt(counts)
-        return SeedBand(mean, mean - 2 * error, mean + 2 * error)
+        if over == "mean":
+            mean, deviation = values.mean(SEED_DIMENSION), values.std(SEED_DIMENSION, ddof=1)
+            error = deviation / np.sqrt(values.count(SEED_DIMENSION))
+            return SeedBand(mean, mean - 2 * error, mean + 2 * error)
+        levels = values if QUANTILE in values.dims else values.quantile(BAND, SEED_DIMENSION)
+    low, middle, high = (levels.sel({QUANTILE: level}, method="nearest", drop=True) for level in BAND)
+    return SeedBand(middle, low, high)

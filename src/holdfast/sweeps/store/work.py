@@ -248,10 +248,12 @@ class CellWork(Generic[Value]):
 
     def _compute(self, block: Sequence[Cell]) -> list[Receipt]:
         """In one call, if there are batches; where that fails, one by one."""
-        together = self.batches.function if self.batches and len(block) > 1 else self._each
-        begin = time.perf_counter()
+        labels, begin = [cell.label for cell in block], time.perf_counter()
         try:
-            values = together([cell.label for cell in block])
+            if self.batches and len(block) > 1:
+                values = self.batches.function(labels)
+            else:
+                values = list(map(self.function, labels))
         except Exception as error:
             if isinstance(error, StoppedError) or current_worker().stopped():
                 return [Receipt("stopped")] * len(block)
@@ -260,9 +262,6 @@ class CellWork(Generic[Value]):
             return [self.failed(block[0], describe_place(error))]
         seconds = (time.perf_counter() - begin) / max(len(block), 1)
         return [self._save(cell, value, seconds) for cell, value in zip(block, values, strict=True)]
-
-    def _each(self, labels: Sequence[Any]) -> list[Value]:
-        return list(map(self.function, labels))
 
     def _save(self, cell: Cell, value: Value, seconds: float) -> Receipt:
         try:
@@ -320,30 +319,25 @@ class _WorkState:
     def add(self, finished: Finished) -> list[tuple[Any, str | None]]:
         """Count a block that came back; returns the labels of cells that have ended, with the reasons of failures."""
         block: Sequence[Cell] = finished.item
-        ended: list[tuple[Any, str | None]] = []
         self._in_flight -= len(block)
         if finished.error is None:
             receipts = finished.value
         else:  # it did not even get to where errors of cells are noted
             receipts = [self._work.failed(cell, finished.error) for cell in block]
-        for cell, receipt in zip(block, receipts, strict=True):
-            self._count(cell, receipt)
-            if receipt.state in _ENDED:
-                ended.append((cell.label, receipt.reason or None))
+        pairs = list(zip(block, receipts, strict=True))
+        for cell, receipt in pairs:
+            self._states[receipt.state] += 1
+            self._seconds += receipt.seconds
+            if receipt.state == "failed":
+                self._failures.setdefault(receipt.reason, []).append(cell.label)
+            elif receipt.state == "busy":
+                wait = self._waits.get(cell.name, FIRST_WAIT)
+                self._waits[cell.name] = min(2 * wait, LONGEST_WAIT)
+                self._busy.append((time.monotonic() + wait, cell))
+            elif receipt.state == "unsaved":
+                raise SaveError(f"the result of {cell.label} cannot be saved: {receipt.reason}")
         self.report()
-        return ended
-
-    def _count(self, cell: Cell, receipt: Receipt) -> None:
-        self._states[receipt.state] += 1
-        self._seconds += receipt.seconds
-        if receipt.state == "failed":
-            self._failures.setdefault(receipt.reason, []).append(cell.label)
-        elif receipt.state == "busy":
-            wait = self._waits.get(cell.name, FIRST_WAIT)
-            self._waits[cell.name] = min(2 * wait, LONGEST_WAIT)
-            self._busy.append((time.monotonic() + wait, cell))
-        elif receipt.state == "unsaved":
-            raise SaveError(f"the result of {cell.label} cannot be saved: {receipt.reason}")
+        return [(cell.label, receipt.reason or None) for cell, receipt in pairs if receipt.state in _ENDED]
 
     def report(self, last: bool = False) -> None:
         """Report, unless the last report is very recent."""

@@ -82,7 +82,7 @@ def _measurements(arguments: AdviseArguments) -> None:
 
 def _table(arguments: AdviseArguments) -> None:
     from holdfast.apps.cli.terminal.progress import progress
-    from holdfast.apps.cli.terminal.tables import in_options, show_advice
+    from holdfast.apps.cli.terminal.tables import in_options, show
     from holdfast.estimators.files import fit_table
 
     if arguments.target is None:
@@ -94,7 +94,7 @@ def _table(arguments: AdviseArguments) -> None:
         model, _ = fit_table(*table, progress=report, **settings)
     sentences = in_options([*model.notes, *model.advice])
     found = {"target": arguments.target, "environment": arguments.environment, "advice": sentences}
-    answer(arguments.format, found, lambda: show_advice(sentences))
+    answer(arguments.format, found, lambda: show(*map("- {}".format, sentences)))
 
 
 def _of_measurements(arguments: AdviseArguments) -> dict[str, Any]:

@@ -87,6 +87,7 @@ def execute(arguments: FitArguments) -> int:
 
     from holdfast.apps.cli.terminal import tables
     from holdfast.apps.cli.terminal.progress import progress
+    from holdfast.core.progress import counted
     from holdfast.core.writing import STANDARD_STREAM, check_output_folder
     from holdfast.estimators.files import fit_table, held_out_table
     from holdfast.tables.remote import check_output_file, data_file
@@ -114,7 +115,7 @@ def execute(arguments: FitArguments) -> int:
         model.save(arguments.out)  # before anything is printed: `head` may close the pipe
     if arguments.format == "table" and not printed:
         tables.show_model(model, estimator.summary())
-        tables.show_passes(estimator.passes_)
+        tables.show(f"Read the data {counted(estimator.passes_, 'time')}.")
     found = msgspec.to_builtins(model) | {"advice": tables.in_options(model.advice)}
     errors = None
     if arguments.held_out:

@@ -38,12 +38,11 @@ class PhaseArguments:
 
 def execute(arguments: PhaseArguments) -> int:
     """Map the planes."""
-    import time
     from functools import partial
 
     from holdfast.apps.cli.terminal.answers import show_regions
-    from holdfast.apps.cli.terminal.progress import duration, note, say, work_bar
-    from holdfast.core.progress import counted
+    from holdfast.apps.cli.terminal.progress import note, say, work_bar
+    from holdfast.apps.cli.terminal.sweeps import show_outcome
     from holdfast.core.writing import checked_folder
     from holdfast.plots.bands import write_figure
     from holdfast.sweeps.engines.options import default_engine
@@ -51,7 +50,6 @@ def execute(arguments: PhaseArguments) -> int:
     from holdfast.sweeps.results import ConflictError
     from holdfast.sweeps.running import planned, run_sweep
     from holdfast.sweeps.store.store import FOLDER
-    from holdfast.sweeps.store.work import FailedCellsError
 
     names = tuple(dict.fromkeys(arguments.planes or PLANES))
     engine = arguments.engine.engine() or default_engine()
@@ -60,7 +58,7 @@ def execute(arguments: PhaseArguments) -> int:
     folder, diagrams = checked_folder(arguments.out) / FOLDER, {}
     for name, sweep in sweeps.items():
         say(f"[bold]{name}[/bold] {PLANES[name].title}, {arguments.seeds} seeds for each cell")
-        file, begin = f"phase_{name}{_suffix(arguments)}", time.monotonic()
+        file = f"phase_{name}{_suffix(arguments)}"
         path = folder / f"{file}.zarr"
         try:
             planned(sweep, path)
@@ -68,17 +66,12 @@ def execute(arguments: PhaseArguments) -> int:
             note(f"replaces the results in {path}, which this version cannot resume")
         with work_bar(name) as report:
             outcome = run_sweep(sweep, path, engine, report, overwrite=True)
-        for reason, failed in outcome.failures.items():
-            count = counted(len(failed), "cell")
-            raise FailedCellsError(f"{count} of {name} failed: {reason}; the same command tries again")
-        finished = (
-            f"computed {counted(outcome.computed, 'cell')} in {duration(time.monotonic() - begin)}, with {engine.name}"
-        )
-        note(finished if outcome.computed or outcome.computed_elsewhere else f"reused {path}")
+        show_outcome(sweep, outcome, str(path))
+        if outcome.failed:
+            return 1
         diagrams[name] = data = open_phase_diagram(name, path)
-        for written in write_figure(
-            partial(draw_phase_diagram, data), data.to_dataframe().reset_index(), arguments.out, file
-        ):
+        numbers = data.to_dataframe().reset_index()
+        for written in write_figure(partial(draw_phase_diagram, data), numbers, arguments.out, file):
             note(f"wrote {written}")
     show_regions(diagrams)
     return 0

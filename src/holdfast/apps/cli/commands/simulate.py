@@ -35,7 +35,7 @@ class SimulateArguments:
 def execute(arguments: SimulateArguments) -> int:
     """Simulate, print, and write the trajectory if a file is named."""
     from holdfast.apps.cli.terminal.progress import progress, saving_bar
-    from holdfast.apps.cli.terminal.trajectories import show
+    from holdfast.apps.cli.terminal.trajectories import show_trajectory
     from holdfast.core.writing import check_output
     from holdfast.sensing.simulation import simulate
     from holdfast.sensing.trajectory import SUFFIXES
@@ -52,7 +52,7 @@ def execute(arguments: SimulateArguments) -> int:
     else:
         with progress("simulating") as report:
             trajectory = simulate(arguments.settings, progress=report)
-    answer(arguments.format, trajectory.summary(), lambda: show(trajectory))
+    answer(arguments.format, trajectory.summary(), lambda: show_trajectory(trajectory))
     if out is not None and not zarr:
         trajectory.save(out, overwrite=overwrite)
         print(f"wrote {out}", file=sys.stderr)

@@ -58,10 +58,7 @@ def execute(arguments: SweepPlotArguments) -> int:
     if "://" in str(folder):
         raise ValueError(f"out must be a folder of this machine, got {str(folder)!r}")
     check_output_folder(folder)
-    words = arguments.at
-    at = fixed_axes(words)
-    if len(at) < len(words):
-        raise ValueError(f"at must fix each setting at one value, got {' '.join(words)}")
+    at = fixed_axes(arguments.at)
     found = summarise_sweep(
         open_sweep(arguments.folder), arguments.x, arguments.y,
         quantity=arguments.quantity, over=arguments.over, threshold=arguments.threshold, at=at,

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import numpy as np
 import xarray as xr
-from rich.console import Console
 from rich.markup import escape
 
-from holdfast.apps.cli.terminal.tables import new_table
+from holdfast.apps.cli.terminal.tables import new_table, show
+from holdfast.theory.assumptions import Check
 from holdfast.theory.diagnosis import Diagnosis
 from holdfast.theory.findings import Findings
 from holdfast.theory.regions import Region
@@ -17,8 +17,7 @@ from holdfast.theory.window import Window
 
 def show_diagnosis(diagnosis: Diagnosis, threshold: float | None = None) -> None:
     """Print exponents, windows and advice, and from which heterogeneity on the step size is in the window."""
-    console = Console()
-    top, window, paper = diagnosis.top_exponent, diagnosis.window, diagnosis.paper
+    top = diagnosis.top_exponent
     interval = "" if top.low == top.high else f" ({top.low:.4g} to {top.high:.4g})"
     needed = {"heterogeneity needed at this step size": threshold} if threshold is not None else {}
     rows = {
@@ -26,15 +25,11 @@ def show_diagnosis(diagnosis: Diagnosis, threshold: float | None = None) -> None
         "spurious share, median over runs": "-" if diagnosis.median is None else f"{diagnosis.median:.3g}",
         "spurious share, mean over runs": "-" if diagnosis.mean is None else f"{diagnosis.mean:.3g}",
         **{name: "none" if math.isnan(value) else f"{value:.4g}" for name, value in needed.items()},
-        "sharp window of step sizes": _interval(window),
-        "sufficient window of the paper": _interval(paper),
+        "sharp window of step sizes": _interval(diagnosis.window),
+        "sufficient window of the paper": _interval(diagnosis.paper),
     }
-    table = new_table("Will heterogeneity wash the spurious signal out?", ("", "value"), left=("",), show_header=False)
-    for name, value in rows.items():
-        table.add_row(name, value)
-    console.print(table)
-    for sentence in diagnosis.sentences:
-        console.print(sentence, highlight=False)
+    title = "Will heterogeneity wash the spurious signal out?"
+    show(new_table(title, ("", "value"), rows.items(), left=("",), show_header=False), *diagnosis.sentences)
 
 
 def _interval(window: Window) -> str:
@@ -43,38 +38,39 @@ def _interval(window: Window) -> str:
 
 def show_findings(findings: Findings) -> None:
     """Print what was found from measurements: environments, assumptions, exponents and advice."""
-    console = Console()
-    estimated = findings.estimated
-    if findings.diagnosis is not None:
+    estimated, diagnosis, tables = findings.estimated, findings.diagnosis, []
+    if diagnosis is not None:
         strengths = np.asarray(estimated.problem.environments.strengths)  # type: ignore[union-attr]
         directions = [f"direction {number}" for number in range(1, strengths.shape[1] + 1)]
         headings = ("environment", "measurements", *directions, "standard error")
-        table = new_table("Strength of each spurious direction", headings, left=("environment",))
-        for label, count, strength, error in zip(
-            estimated.labels, estimated.counts, strengths, estimated.standard_error, strict=True
-        ):
-            table.add_row(str(label), str(count), *(f"{s:.4g}" for s in np.diagonal(strength)), f"{error:.2g}")
+        known = zip(estimated.labels, estimated.counts, strengths, estimated.standard_error, strict=True)
+        rows = [
+            (escape(str(label)), str(n), *map("{:.4g}".format, each.diagonal()), f"{e:.2g}")
+            for label, n, each, e in known
+        ]
+        table = new_table("Strength of each spurious direction", headings, rows, left=("environment",))
         table.add_section()
-        each = findings.diagnosis.exponents
-        if len(each) == strengths.shape[1]:
-            table.add_row("exponent", "", *(f"{value:.4g}" for value in each), "")
-        console.print(table)
+        if len(diagnosis.exponents) == strengths.shape[1]:
+            table.add_row("exponent", "", *map("{:.4g}".format, diagnosis.exponents), "")
+        tables.append(table)
     if findings.checks:
         title = "Assumptions of the paper, with universal constants of one"
         headings = ("assumption", "asks for", "found", "limit", "")
-        table = new_table(title, headings, left=("assumption", "asks for", ""))
-        for check in findings.checks:
-            verdict = "[green]holds[/green]" if check.holds else "[yellow]fails[/yellow]"
-            statement = escape(check.statement) + (f"\n[dim]{escape(check.note)}[/dim]" if check.note else "")
-            table.add_row(check.name, statement, f"{check.value:.3g}", f"{check.limit:.3g}", verdict)
-        console.print(table)
-    for sentence in findings.sentences:
-        console.print(sentence, highlight=False)
+        tables.append(new_table(title, headings, map(_check, findings.checks), left=("assumption", "asks for", "")))
+    show(*tables, *findings.sentences)
+
+
+def _check(check: Check) -> tuple[str, ...]:
+    statement = escape(check.statement) + (f"\n[dim]{escape(check.note)}[/dim]" if check.note else "")
+    verdict = "[green]holds[/green]" if check.holds else "[yellow]fails[/yellow]"
+    return check.name, statement, f"{check.value:.3g}", f"{check.limit:.3g}", verdict
 
 
 def show_regions(diagrams: Mapping[str, xr.Dataset]) -> None:
     """Print the share of cells in each region of some phase diagrams, by the names of their planes."""
-    table = new_table("Share of cells in each region", ("plane", *(each.label for each in Region)), left=("plane",))
-    for name, data in diagrams.items():
-        table.add_row(name, *(f"{float((data['region'] == region).mean()):.0%}" for region in Region))
-    Console().print(table)
+    rows = (
+        (name, *(f"{float((data['region'] == region).mean()):.0%}" for region in Region))
+        for name, data in diagrams.items()
+    )
+    headings = ("plane", *(each.label for each in Region))
+    show(new_table("Share of cells in each region", headings, rows, left=("plane",)))

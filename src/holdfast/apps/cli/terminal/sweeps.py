@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rich.console import Console
 from rich.filesize import decimal
 from rich.markup import escape
 from rich.table import Table
 
 from holdfast.apps.cli.terminal.progress import duration, say
+from holdfast.apps.cli.terminal.tables import show
 from holdfast.core.addresses import is_address
 from holdfast.core.progress import counted
 from holdfast.sweeps.cells import describe_point, failed_settings
@@ -24,18 +24,18 @@ MOST_REASONS = 5
 def show_estimate(sweep: Sweep, estimate: SweepEstimate, engine: Engine) -> None:
     """Print what a sweep will cost."""
     design = " x ".join(f"{axis.name} {axis.size:,}" for axis in sweep.axes)
-    table = _plain_table()
-    table.add_row("program", f"{sweep.program}, recording {sweep.record}")
-    table.add_row("points", f"{estimate.points:,} ({design})")
-    table.add_row("runs", f"{estimate.runs:,} ({sweep.seeds:,} seeds for each point)")
-    table.add_row("cells", f"{estimate.cells:,} (of {estimate.runs_per_cell:,} runs each, saved one by one)")
+    facts = {
+        "program": f"{sweep.program}, recording {sweep.record}",
+        "points": f"{estimate.points:,} ({design})",
+        "runs": f"{estimate.runs:,} ({sweep.seeds:,} seeds for each point)",
+        "cells": f"{estimate.cells:,} (of {estimate.runs_per_cell:,} runs each, saved one by one)",
+    }
     if estimate.missing < estimate.cells:
         left = f"{counted(estimate.missing, 'cell')}; the others are finished" if estimate.missing else "none"
-        table.add_row("left", f"{left} (not verified)")
+        facts["left"] = f"{left} (not verified)"
     if estimate.missing:
-        table.add_row("time", _time(estimate, engine))
-        table.add_row("disk", _disk(estimate))
-    Console().print(table)
+        facts |= {"time": _time(estimate, engine), "disk": _disk(estimate)}
+    _show_facts(facts)
 
 
 def _time(estimate: SweepEstimate, engine: Engine) -> str:
@@ -73,45 +73,43 @@ def show_outcome(sweep: Sweep, outcome: WorkOutcome, path: str) -> None:
         up_to_date = escape(f"{path} is up to date; nothing to compute")
         say("no cell could be computed" if outcome.failed else up_to_date)
     failures = {reason: len(cells) for reason, cells in outcome.failures.items()}
-    _show_failures(failures, failed_settings(sweep, outcome.failures), "The same command")
-    _show_notes(outcome.notes)
+    _show_trouble(failures, failed_settings(sweep, outcome.failures), "The same command", outcome.notes)
 
 
 def show_status(status: SweepStatus, folder: str) -> None:
     """Print how far the sweep in a folder is."""
-    table = _plain_table()
-    table.add_row("finished", f"{status.finished:,} of {status.cells:,} cells ({status.share:.1%})")
+    facts = {"finished": f"{status.finished:,} of {status.cells:,} cells ({status.share:.1%})"}
     if status.damaged is not None:
         again = "; `holdfast sweep` computes them again" if status.damaged else ""
-        table.add_row("damaged", f"{status.damaged:,}{again}")
+        facts["damaged"] = f"{status.damaged:,}{again}"
     running = [f"{count} by {process}" for process, count in status.running.items()]
     if running or status.finished < status.cells:
         none = "not known on an object store" if is_address(folder) else "none; `holdfast sweep` resumes"
-        table.add_row("running", "\n".join(running) or none)
+        facts["running"] = "\n".join(running) or none
     if status.seconds_left:
-        table.add_row("rate", f"{status.rate:.3g} cells/s, {duration(status.seconds_left)} left")
-    table.add_row("failed", f"{sum(status.failures.values()):,}")
-    Console().print(table)
-    _show_failures(status.failures, status.failed, "`holdfast sweep`")
-    _show_notes(status.notes)
+        facts["rate"] = f"{status.rate:.3g} cells/s, {duration(status.seconds_left)} left"
+    _show_facts(facts | {"failed": f"{sum(status.failures.values()):,}"})
+    _show_trouble(status.failures, status.failed, "`holdfast sweep`", status.notes)
 
 
-def _show_notes(notes: Iterable[str]) -> None:
-    for each in notes:
-        say(f"[yellow]{escape(each)}[/yellow]")
-
-
-def _show_failures(failures: Mapping[str, int], failed: Mapping[str, list[dict[str, Any]]], remedy: str) -> None:
+def _show_trouble(
+    failures: Mapping[str, int], failed: Mapping[str, list[dict[str, Any]]], remedy: str, notes: Iterable[str]
+) -> None:
+    """Why cells failed, with settings of some; and notes."""
     for reason, count in sorted(failures.items(), key=lambda each: -each[1])[:MOST_REASONS]:
         say(f"  [red]{counted(count, 'cell')} failed[/red]: {escape(reason)}")
         for point in failed.get(reason, []):
             say(f"    at {escape(describe_point(point))}")
     if failures:
         say(f"{remedy} tries them again.")
+    for each in notes:
+        say(f"[yellow]{escape(each)}[/yellow]")
 
 
-def _plain_table() -> Table:
+def _show_facts(facts: Mapping[str, str]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    return table
+    for fact in facts.items():
+        table.add_row(*fact)
+    show(table)

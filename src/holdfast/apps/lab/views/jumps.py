@@ -143,7 +143,7 @@ print(*summary.sentences, sep="\\n")
 for run in summary.runs:
     print(run.seed, run.test_error, run.jumps, run.offshoot_errors)
 """
-    return {"python": python, "command": as_command("jumps", changed)}
+    return {"python": python, "command": as_command(["jumps"], changed)}
 
 
 VIEW = View(JumpsSettings, compute)

@@ -130,16 +130,12 @@ def _curves(environments: str, bias: float, steps: int, init_scale: float) -> li
 
 def _ends(settings: OscillationSettings, trajectories: dict[str, Any]) -> str:
     """How the runs ended, in words."""
-    names = ("HeteroSGD", NAMES[settings.batching])
-    ends = (f"{name}: {_end(each)}" for name, each in zip(names, trajectories.values(), strict=True))
+    ends = []
+    for name, run in zip(("HeteroSGD", NAMES[settings.batching]), trajectories.values(), strict=True):
+        shares = f"invariant share {run['invariant']['median'][-1]:.2f}, spurious {run['spurious']['median'][-1]:.2g}"
+        some = f"{shares} ({run['diverged']} of {run['runs']} runs diverged)" if run["diverged"] else shares
+        ends.append(f"{name}: {'all runs diverged' if run['diverged'] == run['runs'] else some}")
     return f"Medians of {settings.seeds} runs after the last step. {'; '.join(ends)}."
-
-
-def _end(run: dict[str, Any]) -> str:
-    if run["diverged"] == run["runs"]:
-        return "all runs diverged"
-    lost = f" ({run['diverged']} of {run['runs']} runs diverged)" if run["diverged"] else ""
-    return f"invariant share {run['invariant']['median'][-1]:.2f}, spurious {run['spurious']['median'][-1]:.2g}{lost}"
 
 
 def code(settings: OscillationSettings) -> dict[str, str]:
@@ -156,7 +152,7 @@ compared = hf.simulate(replace(settings, batching="{settings.batching}"{order}))
 for trajectory in (hetero, compared):
     print(trajectory.final[["invariant", "spurious"]].median("seed"))
 """
-    command = " && ".join(as_command("simulate", given(each)) for each in simulated.values())
+    command = " && ".join(as_command(["simulate"], given(each)) for each in simulated.values())
     return {"python": python, "command": command}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from holdfast.apps.cli.command import fixed_axes
 from holdfast.apps.lab.inputs import choice, column, text
 from holdfast.apps.lab.results import CLAIMS, choose_axes, open_reproduction, sweep_axes
-from holdfast.apps.lab.view import Context, View, as_call, as_command, literal
+from holdfast.apps.lab.view import Context, View, as_call, as_command
 from holdfast.core.progress import counted
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _reproduction(settings: ResultsSettings, folder: Path, context: Context) -> 
     python = f"""import json
 from pathlib import Path
 
-claims = json.loads(Path({literal(folder.name)}, "{CLAIMS}").read_text())["claims"]
+claims = json.loads(Path({folder.name!r}, "{CLAIMS}").read_text())["claims"]
 for claim in claims:
     print(claim["verdict"], claim["source"], claim["statement"], sep=" | ")
 """
@@ -155,7 +155,7 @@ def _sweep_code(folder: str, drawn: dict[str, str], chosen: dict[str, Any], at: 
     call = as_call("plot_sweep", drawn | chosen | ({"at": at} if at else {}), "data")
     python = f"""from holdfast.sweeps import open_sweep, plot_sweep
 
-data = open_sweep({literal(folder)})
+data = open_sweep({folder!r})
 figure = {call}
 figure.savefig("sweep.png")
 """

@@ -9,9 +9,8 @@ from holdfast.apps.lab.examples import EXAMPLES, example_table
 from holdfast.apps.lab.inputs import choice, column, columns, upload
 from holdfast.apps.lab.tables import TableLook, check_features, look_at
 from holdfast.apps.lab.uploads import Upload
-from holdfast.apps.lab.view import Context, View, as_call, as_command, literal
-from holdfast.core.progress import counted, stages
-from holdfast.core.worker import StoppedError, current_worker
+from holdfast.apps.lab.view import Context, View, as_call, as_command
+from holdfast.core.progress import stages
 from holdfast.tables.options import ReadingOptions
 
 if TYPE_CHECKING:
@@ -23,8 +22,8 @@ MOST_HELD_OUT = 20
 STAGES = (30, 20, 30, 20)
 POOLINGS = {
     "auto": "chosen from errors in held-out environments",
-    "0": "only effects that hold everywhere",
-    "1": "least squares on all features",
+    0: "only effects that hold everywhere",
+    1: "least squares on all features",
 }
 TASKS = {
     "auto": "classification for text or two values, else regression",
@@ -43,14 +42,13 @@ class TableSettings:
     environment: str = column("Environment", group="Columns")
     exclude: tuple[str, ...] = columns("Features to leave out", group="Columns")
     task: str = choice("auto", "Task", TASKS, group="Fit")
-    pooling: str = choice("auto", "Pooling", POOLINGS, group="Fit")
+    pooling: str | int = choice("auto", "Pooling", POOLINGS, group="Fit")
     feature: str = column("Effects of", group="Drawing", empty="the first that varies", display=True)
 
     @property
     def fitting(self) -> dict[str, Any]:
         """The arguments of `fit_table` that differ from their defaults."""
-        task = {} if self.task == "auto" else {"task": self.task}
-        return task | ({} if self.pooling == "auto" else {"pooling": float(self.pooling)})
+        return {name: value for name in ("task", "pooling") if (value := getattr(self, name)) != "auto"}
 
 
 @dataclass(frozen=True)
@@ -78,9 +76,9 @@ def compute(settings: TableSettings, context: Context) -> dict[str, Any]:
     chosen = _chosen(settings, context)
     context.send("table", _description(chosen))
     context.send("code", _code(chosen))
-    fitting, pooling, *holding_out = stages(_stoppable(context), STAGES)
+    fitting, pooling, *holding_out = stages(context.progress, STAGES)
     ours = chosen.each(fit_table, fitting)
-    pooled = ours if settings.pooling == "1" else chosen.each(fit_table, pooling, pooling=1.0)
+    pooled = ours if settings.pooling == 1 else chosen.each(fit_table, pooling, pooling=1.0)
     context.send("fit", _findings(ours, pooled))
     held_out = _held_out(chosen, len(ours.model.effects), holding_out)
     return {"held_out": held_out, "summary": _summary(ours, held_out)}
@@ -104,17 +102,6 @@ def _chosen(settings: TableSettings, context: Context) -> _ChosenTable:
     exclude = tuple(name for name in settings.exclude if name not in used)
     check_features(look, (*exclude, *used))
     return _ChosenTable(file, look, target, environment, exclude, settings)
-
-
-def _stoppable(context: Context) -> Callable[[int, int], None]:
-    """Fits report their progress often, and can end there."""
-
-    def report(done: int, total: int) -> None:
-        if current_worker().stopped():
-            raise StoppedError
-        context.progress(done, total)
-
-    return report
 
 
 def _description(chosen: _ChosenTable) -> dict[str, Any]:
@@ -172,31 +159,26 @@ def _held_out(chosen: _ChosenTable, environments: int, progress: Sequence[Any]) 
             "sentence": f"Leaving out each of {environments} environments takes too long on the page, where at most "
             f"{MOST_HELD_OUT} are left out; the command does it with --held-out."
         }
-    errors: dict[str, Any] = {}
     try:
-        for name, report, more in (("this fit", progress[0], {}), ("strict", progress[1], {"pooling": 0.0})):
-            found = chosen.each(held_out_table, report, **more)
-            errors |= {name: found["hetero"], "least squares": found["pooled"]}
+        ours, strict = (
+            chosen.each(held_out_table, report, **more)
+            for report, more in zip(progress, ({}, {"pooling": 0.0}), strict=True)
+        )
     except ValueError as error:
         return {"sentence": f"No environment can be left out: {error}."}
+    errors = {"this fit": ours["hetero"], "strict": strict["hetero"], "least squares": strict["pooled"]}
     return {
-        "environments": [str(label) for label in errors["this fit"].index],
-        "errors": {name: errors[name].to_numpy(float) for name in ("this fit", "strict", "least squares")},
+        "environments": [str(label) for label in strict.index],
+        "errors": {name: each.to_numpy(float) for name, each in errors.items()},
     }
 
 
 def _summary(ours: "FittedTable", held_out: Mapping[str, Any]) -> str:
     """The result in a few sentences."""
-    model, stability = ours.model, ours.estimator.stability_
-    environments = counted(max(len(model.effects), 1), "environment")
-    features = counted(len(stability), "feature")
-    words = (
-        f"{model.task.capitalize()} of {model.target} from {features}: {model.rows:,} rows, {environments}. "
-        f"Same effect in all environments: {int(stability['selected'].sum())} of {features}."
-    )
+    words = ours.estimator.summary().headline
     if "errors" not in held_out:
         return f"{words} {held_out['sentence']}"
-    what = "Share of wrong classes" if model.task == "classification" else "Mean squared error"
+    what = "Share of wrong classes" if ours.model.task == "classification" else "Mean squared error"
     listed = ", ".join(f"{name} {each.mean():.3g} ({each.max():.3g})" for name, each in held_out["errors"].items())
     return f"{words} {what} in held-out environments, on average (and the worst): {listed}."
 
@@ -208,14 +190,12 @@ def _code(chosen: _ChosenTable) -> dict[str, str]:
     options = [f"options=ReadingOptions(exclude={exclude!r})"] if exclude else []
     imports = ["from holdfast.estimators import fit_table"]
     imports += ["from holdfast.tables import ReadingOptions"] if exclude else []
-    words = ["fit", name, *(["--held-out"] if chosen.environment else []), "--out=model.json"]
-    # One word, so that a name may begin with a dash, unless a comma in a name would divide it.
-    words += ["--exclude", *exclude] if any("," in each for each in exclude) else []
-    joined = {"exclude": ",".join(exclude)} if exclude and "--exclude" not in words else {}
-    command, make = as_command(words, columns | joined | settings.fitting), ""
+    held_out = ["--held-out"] if chosen.environment else []
+    words = ["fit", name, *held_out, "--out=model.json", *map("--exclude={}".format, exclude)]
+    command, make = as_command(words, columns | settings.fitting), ""
     if not settings.upload:
         example = "from holdfast.apps.lab.examples import example_table"
-        make = f"example_table({literal(settings.example)}).to_csv({literal(name)}, index=False)\n"
+        make = f"example_table({settings.example!r}).to_csv({name!r}, index=False)\n"
         imports.append(example)
         command = f"python -c {shlex.quote(f'{example}; {make.strip()}')} && {command}"
     listed = "\n".join(imports)
@@ -223,7 +203,7 @@ def _code(chosen: _ChosenTable) -> dict[str, str]:
 
 {listed}
 
-{make}model, estimator = {as_call("fit_table", columns | settings.fitting, literal(name), *options)}
+{make}model, estimator = {as_call("fit_table", columns | settings.fitting, repr(name), *options)}
 print(estimator.summary())
 print(*model.notes, *model.advice, sep="\\n")
 model.save(Path("model.json"))

@@ -129,10 +129,8 @@ def _stationary(settings: WindowSettings, environments: "FiniteEnvironments", ex
     from holdfast.theory.lyapunov import stationary_shares
     from holdfast.theory.tails import stationary_law
 
-    deviation = float(np.std(settings.values))
-    if deviation == 0:
-        raise ValueError("the strengths do not vary")
-    if exponent > 0 and settings.step_size * deviation < LEAST_DEVIATION:
+    deviation = settings.step_size * float(np.std(settings.values))
+    if exponent > 0 and 0 < deviation < LEAST_DEVIATION:
         mean = float(stationary_shares(environments, settings.step_size)[0])
         raise ValueError(f"at so small a step size only its mean is computed, about {mean:.2g}")
     return stationary_law(environments, settings.step_size, batch_size=settings.batch_size)
@@ -169,7 +167,7 @@ def _tail(settings: WindowSettings, environments: "FiniteEnvironments", law: "St
 @lru_cache(maxsize=64)
 def _search(strengths: str, **wanted: Any) -> tuple[str, ...]:
     """Sentences about settings that keep a promise; they depend on `SEARCHED` alone."""
-    from holdfast.theory.diagnosis import search_settings
+    from holdfast.theory.advice import search_settings
     from holdfast.theory.order_advice import advise_order
     from holdfast.theory.window import sharp_window
 

@@ -10,8 +10,8 @@ from threadpoolctl import threadpool_limits
 from holdfast.core.moments import StandardizedMoments, standardized
 from holdfast.core.partial_pooling import MixedModel, fit_mixed
 from holdfast.core.validation import require, suggestion
-from holdfast.estimators.contract import LinearRegressor
-from holdfast.estimators.rows import ChunkRows, Rows, RowSums, array_rows, dask_rows, sum_rows
+from holdfast.estimators.contract import LinearRegressor, array_rows
+from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_rows
 from holdfast.tables.frames import is_dask_frame
 
 INTERCEPT = "intercept"

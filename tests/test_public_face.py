@@ -23,6 +23,7 @@ NAMES = {
     "HeteroRegressor",
     "HeteroSelector",
     "HeteroSplineRegressor",
+    "MixedRegressor",
     "Settings",
     "Trajectory",
     "advise",

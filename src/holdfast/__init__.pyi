@@ -14,6 +14,7 @@ from . import torch as torch
 from .estimators.classifier import HeteroClassifier as HeteroClassifier
 from .estimators.matrix_sensing import HeteroMatrixSensing as HeteroMatrixSensing
 from .estimators.matrix_sensing import HeteroQuadraticRegressor as HeteroQuadraticRegressor
+from .estimators.mixed import MixedRegressor as MixedRegressor
 from .estimators.regressor import HeteroRegressor as HeteroRegressor
 from .estimators.selector import HeteroSelector as HeteroSelector
 from .estimators.spline import HeteroSplineRegressor as HeteroSplineRegressor

@@ -16,12 +16,13 @@ from holdfast.estimators import (
     HeteroRegressor,
     HeteroSelector,
     HeteroSplineRegressor,
+    MixedRegressor,
 )
 
 ESTIMATORS = [HeteroRegressor, HeteroClassifier, HeteroQuadraticRegressor, HeteroMatrixSensing]
 
 
-@parametrize_with_checks([HeteroRegressor()])
+@parametrize_with_checks([HeteroRegressor(), MixedRegressor()])
 def test_estimator_checks(estimator, check):
     check(estimator)
 

@@ -11,6 +11,8 @@ from .meta_analysis import RandomEffects as RandomEffects
 from .meta_analysis import random_effects as random_effects
 from .outcome import Code as Code
 from .outcome import Outcome as Outcome
+from .partial_pooling import MixedModel as MixedModel
+from .partial_pooling import fit_mixed as fit_mixed
 from .progress import Progress as Progress
 from .progress import stages as stages
 from .run import Records as Records

@@ -9,6 +9,7 @@ from .files import fit_table as fit_table
 from .held_out import held_out_errors as held_out_errors
 from .matrix_sensing import HeteroMatrixSensing as HeteroMatrixSensing
 from .matrix_sensing import HeteroQuadraticRegressor as HeteroQuadraticRegressor
+from .mixed import MixedRegressor as MixedRegressor
 from .regressor import HeteroRegressor as HeteroRegressor
 from .sample_splitting import split_intervals as split_intervals
 from .screening import diagnose_curvature as diagnose_curvature

@@ -25,6 +25,13 @@ class MixedModel(NamedTuple):
         best: (environments, random), the best linear unbiased predictions of b_e.
         criterion: -2 log of the restricted likelihood.
         converged: whether the search ended at a stationary point.
+
+    Example, two environments with the means 0 and 4, of four rows each:
+        >>> y = np.array([[-1.0, 1.0, -1.0, 1.0], [3.0, 5.0, 3.0, 5.0]])
+        >>> rows = np.stack([np.ones_like(y), y], axis=2)
+        >>> model = fit_mixed(np.einsum("eni,enj->eij", rows, rows), np.array([0]))
+        >>> model.fixed.round(2).tolist(), model.best.round(1).ravel().tolist()
+        ([2.0], [-1.9, 1.9])
     """
 
     fixed: np.ndarray

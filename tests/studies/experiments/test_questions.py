@@ -89,7 +89,7 @@ def test_the_race_is_decided_when_the_first_signal_has_grown():
 @pytest.mark.slow
 def test_the_one_line_answers_name_claims_that_exist(claims_of):
     """The table on top of docs/questions.md; claims of a quick look have the ids of a full run."""
-    page = Path(__file__).parents[2].joinpath("docs", "questions.md").read_text(encoding="utf-8")
+    page = Path(__file__).parents[3].joinpath("docs", "questions.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d[\d, ]*)\. ", page, re.MULTILINE)
     assert ", ".join(rows).split(", ") == [str(number) for number in range(1, 11)]
     named = set(re.findall(r"`([^`]+)`", page[page.index("Their claims are") : page.index("## 1.")]))

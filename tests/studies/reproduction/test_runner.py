@@ -255,7 +255,8 @@ def test_experiments_are_computed_by_processes(tmp_path):
     failing = {"odd": replace(EXPERIMENTS["square"], simulate=fail)}
     errors = {}
     assert reproduce(failing, tmp_path, engine=ProcessEngine(1), reporter=Reporter(errors=errors.update)) == 1
-    reason = "experiments_of_a_user.py:28: ArithmeticError: no number is odd and even"
+    line = fail.__code__.co_firstlineno + 2
+    reason = f"experiments_of_a_user.py:{line}: ArithmeticError: no number is odd and even"
     assert written_claims(tmp_path)["failed"] == {"odd": reason}
     assert str(errors["odd"]) == reason
 

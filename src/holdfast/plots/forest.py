@@ -29,7 +29,7 @@ MOST_PANELS, MOST_TALL_PANELS, PANELS_ABREAST = 12, 6, 3
 TALL = 20  # environments
 # Inches, since the number of rows decides the size: a row, what is above and below the rows of a panel, a panel, a
 # letter of a label, the legend, and a column of it.
-ROW, ABOVE, PANEL, LETTER, BELOW, LEGEND_COLUMN = 0.22, 1.2, 3.2, 0.075, 0.5, 1.8
+ROW, ABOVE, PANEL, LETTER, BELOW, LEGEND_COLUMN = 0.22, 1.2, 3.2, 0.075, 0.5, 2.1
 # Letters of a name, above which its middle is left out, and of a line below an axis.
 LONGEST_NAME, LINE = 30, 40
 # Steps of an axis: with more, long numbers would meet; and the share of it at either end without a number, which would
@@ -160,7 +160,7 @@ def _panel(axes: Axes, forest: _Forest, colour: str, response: str) -> None:
     axes.set_title(
         _shortened(forest.name), loc="left", fontsize=10.5, fontweight="bold", pad=18 + 12 * above.count("\n")
     )
-    axes.spines["left"].set_visible(False)
+    axes.spines[["top", "right", "left"]].set_visible(False)
 
 
 def _shortened(name: Any, width: int = LONGEST_NAME) -> str:

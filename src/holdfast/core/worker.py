@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 
 class StoppedError(Exception):
@@ -77,3 +78,23 @@ def available_cores() -> list[int]:
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """A block in which BLAS uses one thread: others would take longer to start than a small matrix takes.
+
+    Example:
+        >>> import numpy as np
+        >>> with one_blas_thread():
+        ...     np.linalg.inv(np.array([[2.0]])).tolist()
+        [[0.5]]
+    """
+    return _blas().limit(limits=1)
+
+
+@cache
+def _blas() -> Any:
+    """The libraries of NumPy and SciPy; to look for them takes milliseconds."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")

@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
 from holdfast.core.moments import StandardizedMoments, standardized
 from holdfast.core.partial_pooling import MixedModel, fit_mixed
 from holdfast.core.validation import require, suggestion
+from holdfast.core.worker import one_blas_thread
 from holdfast.estimators.contract import LinearRegressor, array_rows
 from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_rows
 from holdfast.tables.frames import is_dask_frame
@@ -140,7 +140,7 @@ class MixedRegressor(LinearRegressor):
         places = [kept.index(column) for column in random]
         diagonal = self.covariance == "diagonal" or (self.covariance == "auto" and len(random) > MOST_CORRELATED)
         # threads of BLAS would take longer to wait for each other than such small matrices take
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             model = fit_mixed(_sums(known, kept), np.array(places if several else [], int), diagonal=diagonal)
         self._describe(model, known, kept, random, total)
         return self

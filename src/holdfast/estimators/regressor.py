@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from holdfast.core.moments import Scaling, standardized
 from holdfast.core.progress import watched
+from holdfast.core.worker import one_blas_thread
 from holdfast.estimators.contract import Level, LinearRegressor, array_rows, check_settings
 from holdfast.estimators.description import TableDescription
 from holdfast.estimators.linear import DescribedFit, SearchSettings, fit_linear
@@ -140,7 +140,7 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
 
         systems = coordinate_systems(known.second, known.counts, self.rotation)
         # threads of BLAS would take longer to wait for each other than such small matrices take
-        with watched(self.verbose, "fitting") as progress, threadpool_limits(1, "blas"):
+        with watched(self.verbose, "fitting") as progress, one_blas_thread():
             self._describe(fit_linear(self, table, systems, evidence_in, progress))
         self.intercept_ = float(self.intercept_)
         return self

@@ -132,10 +132,13 @@ class Visits:
         first, skipped = divmod(start, self.period)
         visits = self.before(first).tolist()
         for number in count(first):
-            for place, environment in enumerate(self.block(number).tolist()):
-                if number > first or place >= skipped:
-                    yield environment, visits[environment]
+            environments = self.block(number).tolist()
+            for environment in environments[:skipped]:
                 visits[environment] += 1
+            for environment in environments[skipped:]:
+                yield environment, visits[environment]
+                visits[environment] += 1
+            skipped = 0
 
 
 @dataclass
@@ -269,9 +272,9 @@ class BatchSequence:
         """The rows of batches start, start + stride, ..."""
         for step, (environment, visit) in enumerate(self.visits.numbered(start)):
             if step % stride == 0:
-                own = [self._streams[environment].batch(visit)] if self.pure else []
-                pooled = [self._pool.batch(start + step)] if self._pool else []
-                yield np.concatenate(own + pooled)
+                parts = [self._streams[environment].batch(visit)] if self.pure else []
+                parts += [self._pool.batch(start + step)] if self._pool else []
+                yield parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def batch(self, number: int) -> np.ndarray:
         """The rows of one batch."""

@@ -62,10 +62,12 @@ class Groups:
 
     def features(self, members: np.ndarray) -> np.ndarray:
         """(features,): whether all groups that a feature needs are among the members, (groups,)."""
-        return members[self.codes] & members[self.second]
+        return members[self.codes] if self.second is self.codes else members[self.codes] & members[self.second]
 
     def owned(self, members: np.ndarray, number: int | np.integer) -> np.ndarray:
         """The features that the members would lose without one of them, or gain with one more."""
+        if self.second is self.codes:
+            return self.columns[number]
         added = members.copy()
         added[number] = True
         return np.flatnonzero(self.features(added) & ((self.codes == number) | (self.second == number)))

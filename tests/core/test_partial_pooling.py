@@ -96,3 +96,12 @@ def test_parameters_are_recovered_within_their_errors():
     assert model.between[0, 1] == pytest.approx(0.3, abs=4 * np.sqrt((0.5 + 0.09) / 1000) * 1.05)
     np.testing.assert_allclose(model.fixed, [2, 3], atol=4 * np.sqrt(1.05 / 1000))
     assert model.variance == pytest.approx(1, abs=4 * np.sqrt(2 / 28_000))
+
+
+@pytest.mark.parametrize("y", [np.zeros(12), np.arange(12.0), np.repeat([0.0, 3.0, 5.0], 4)])
+def test_a_perfect_fit_leaves_no_error(y):
+    """Nothing, a line, and one level for each environment."""
+    X = np.column_stack([np.ones(12), np.arange(12.0)])
+    model = fit_mixed(products(X, y, np.repeat([0, 1, 2], 4)), np.array([0]))
+    assert model.variance < 1e-12
+    np.testing.assert_allclose(X @ model.fixed + np.repeat(model.best[:, 0], 4), y, atol=1e-5)

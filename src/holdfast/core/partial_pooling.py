@@ -12,6 +12,8 @@ START = 0.5
 # stop it earlier, which is no harm below the second number.
 GRADIENT, LARGEST_GRADIENT = 1e-7, 1e-3
 MOST_STEPS = 500
+# A fit that leaves less than this share of the sum of squares of y leaves nothing but rounding.
+PERFECT = 1e-15
 
 
 class MixedModel(NamedTuple):
@@ -145,7 +147,8 @@ class _Likelihood:
         """The Cholesky factor of W_xx, beta and sigma^2."""
         fixed = np.linalg.cholesky(weighted[:-1, :-1])
         half = solve_triangular(fixed, weighted[:-1, -1], lower=True)
-        return fixed, solve_triangular(fixed, half, lower=True, trans="T"), (weighted[-1, -1] - half @ half) / self.rows
+        left = max(weighted[-1, -1] - half @ half, PERFECT * self.total[-1, -1], np.finfo(float).tiny)
+        return fixed, solve_triangular(fixed, half, lower=True, trans="T"), left / self.rows
 
 
 def _times(stack: np.ndarray, matrix: np.ndarray) -> np.ndarray:

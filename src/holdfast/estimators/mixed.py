@@ -8,6 +8,7 @@ import pandas as pd
 
 from holdfast.core.moments import StandardizedMoments, standardized
 from holdfast.core.partial_pooling import MixedModel, fit_mixed
+from holdfast.core.progress import counted
 from holdfast.core.validation import require, suggestion
 from holdfast.core.worker import one_blas_thread
 from holdfast.estimators.contract import LinearRegressor, array_rows
@@ -133,13 +134,12 @@ class MixedRegressor(LinearRegressor):
         spare = f"{counts.sum():g} samples for {len(kept) - 1} features that are no combinations of others"
         require(counts.sum() > len(kept), "X must have more rows than features", spare)
         several = len(counts) > 1
-        contract = f"environments must have more rows than the {len(random)} random effects, at least one of them"
+        contract = f"one of the environments must have more rows than {counted(len(random), 'random effect')}"
         require(not several or counts.max() > len(random), contract, f"{counts.max():g} rows at most")
         if not several:
             self.notes_.append("There is one environment, so nothing is known about differences between environments.")
         places = [kept.index(column) for column in random]
         diagonal = self.covariance == "diagonal" or (self.covariance == "auto" and len(random) > MOST_CORRELATED)
-        # threads of BLAS would take longer to wait for each other than such small matrices take
         with one_blas_thread():
             model = fit_mixed(_sums(known, kept), np.array(places if several else [], int), diagonal=diagonal)
         self._describe(model, known, kept, random, total)
@@ -158,8 +158,8 @@ class MixedRegressor(LinearRegressor):
         own = units[:, kept]
         errors = np.sqrt(np.einsum("ij,jk,ik->i", own, model.covariance, own))
         several = len(known.counts) > 1
-        turn = units[np.ix_(random, random)]
-        between = turn @ model.between @ turn.T if several else np.full(turn.shape, np.nan)
+        to_table = units[np.ix_(random, random)]
+        between = to_table @ model.between @ to_table.T if several else np.full(to_table.shape, np.nan)
         spread = pd.Series(np.nan, index=range(len(names)))
         spread[random] = np.sqrt(np.diag(between))
         labels = [names[column] for column in random]
@@ -172,7 +172,7 @@ class MixedRegressor(LinearRegressor):
             index=names,
         )
         self.random_covariance_ = pd.DataFrame(between, index=labels, columns=labels)
-        best = model.best @ turn.T if several else np.zeros((1, len(random)))
+        best = model.best @ to_table.T if several else np.zeros((1, len(random)))
         self.random_effects_ = pd.DataFrame(
             best, index=pd.Index(self.environments_, name="environment"), columns=labels
         )

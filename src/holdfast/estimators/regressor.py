@@ -139,7 +139,6 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
             return squared_evidence(own, self.tolerance)
 
         systems = coordinate_systems(known.second, known.counts, self.rotation)
-        # threads of BLAS would take longer to wait for each other than such small matrices take
         with watched(self.verbose, "fitting") as progress, one_blas_thread():
             self._describe(fit_linear(self, table, systems, evidence_in, progress))
         self.intercept_ = float(self.intercept_)

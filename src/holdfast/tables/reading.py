@@ -200,7 +200,7 @@ def _open(path: DataFile, options: ReadingOptions) -> FilePart:
         path, name = _spool(sys.stdin), STANDARD_INPUT
     suffix = suffix_of(path)
     require(path.exists(), "data must be an existing file", repr(str(path)))
-    require(path.is_file(), "data must be a file", f"{str(path)!r}, which is none")
+    require(path.is_file(), "data must be a file", f"{str(path)!r}, which is not one")
     if suffix not in TEXT_SUFFIXES:
         with own_words(name):
             names, unusable = arrow_columns(path)

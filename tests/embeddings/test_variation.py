@@ -8,8 +8,8 @@ from scipy.stats import f as f_distribution
 from holdfast.core.class_moments import add_class_moments, class_statistics, collect_class_moments
 from holdfast.core.grouping import Grouping
 from holdfast.embeddings import compare_invariance, discover, find_variation
-from holdfast.embeddings.components import component_statistics, principal_components
 from holdfast.embeddings.invariance import equal_environment_effects
+from holdfast.embeddings.variation import component_statistics, principal_components
 
 DRAWS, LEVEL = 400, 0.05
 # With 400 draws at level 0.05, more false alarms than this happen with probability 0.005.

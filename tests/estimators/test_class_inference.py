@@ -15,9 +15,8 @@ from holdfast.estimators.inference import (
     standard_errors,
 )
 from holdfast.estimators.pooling import blend
-from holdfast.estimators.search.discriminant import linear_discriminant
-from holdfast.estimators.search.evidence import LinearModel, logistic_evidence
-from holdfast.estimators.search.logistic_fit import softmax_regression, with_constant
+from holdfast.estimators.search.class_fits import linear_discriminant, softmax_regression, with_constant
+from holdfast.estimators.search.evidence import LinearModel, LogisticEvidence
 
 SAMPLES = 200
 # The standard deviation of 200 values has a relative error of 1 / sqrt(400); four of these are allowed.
@@ -75,8 +74,8 @@ def test_of_two_classes_the_multinomial_regression_has_the_errors_of_a_logistic_
     scores = softmax_regression(z.T, codes, 2, np.ones(2000))
     found = softmax_errors(z, codes, np.ones(2000), parts, [(1.0, np.eye(3), scores)])
     rows = [LogisticRows(z[own].T, codes[own].astype(float), np.ones(len(own))) for own in parts]
-    w, intercept = logistic_evidence(rows).solve(np.arange(3))
-    evidence = logistic_evidence([with_constant(part) for part in rows])
+    w, intercept = LogisticEvidence(rows).solve(np.arange(3))
+    evidence = LogisticEvidence([with_constant(part) for part in rows])
     covariance = pooled_covariance(evidence, LinearModel(np.append(w, 0.0), intercept), np.arange(4))
     np.testing.assert_allclose(found[0], standard_errors(covariance, 2000, 4)[:-1], rtol=0.01)
 

@@ -5,8 +5,8 @@ from holdfast.algorithms.losses import LogisticRows
 from holdfast.core import group_rows
 from holdfast.core.moments import collect_moments, standardized
 from holdfast.estimators.inference import blended_covariance, pooled_covariance, standard_errors
-from holdfast.estimators.search.evidence import LinearModel, logistic_evidence, squared_evidence
-from holdfast.estimators.search.logistic_fit import with_constant
+from holdfast.estimators.search.class_fits import with_constant
+from holdfast.estimators.search.evidence import LinearModel, LogisticEvidence, SquaredEvidence
 
 
 def _known(x, y, codes):
@@ -27,7 +27,7 @@ def test_the_sandwich_is_that_of_the_rows():
     """Against the textbook: (X'X)^-1 (sum over environments of s_e^2 X_e'X_e) (X'X)^-1, and sums of X_e'r_e."""
     x, y, codes = _rows(0, size=20_000)
     known = _known(x, y, codes)
-    evidence, columns = squared_evidence(known), np.array([0, 1])
+    evidence, columns = SquaredEvidence(known), np.array([0, 1])
     units = known.scale[-1] / known.scale[columns]
     design = x[:, columns] - x[:, columns].mean(0)
     inverse = np.linalg.inv(design.T @ design)
@@ -52,7 +52,7 @@ def test_blended_coefficients_spread_as_their_covariance_says():
     for seed in range(400):
         x, y, codes = _rows(seed, size=100)
         known = _known(x, y, codes)
-        evidence, units = squared_evidence(known), known.scale[-1] / known.scale[:-1]
+        evidence, units = SquaredEvidence(known), known.scale[-1] / known.scale[:-1]
         strict, pooled = evidence.solve(np.flatnonzero(selected)), evidence.solve(np.arange(3))
         for number, pooling in enumerate(poolings):
             blended = (1 - pooling) * strict.coefficients + pooling * pooled.coefficients
@@ -70,7 +70,7 @@ def test_clusters_count_what_differs_between_environments():
     for seed in range(40):
         x, y, codes = _rows(seed, between=0.5, environments=30, size=200)
         known = _known(x, y, codes)
-        evidence, units = squared_evidence(known), known.scale[-1] / known.scale[:-1]
+        evidence, units = SquaredEvidence(known), known.scale[-1] / known.scale[:-1]
         fitted = evidence.solve(np.arange(3))
         both = (pooled_covariance(evidence, fitted, np.arange(3), clustered=each) for each in (False, True))
         found.append([np.sqrt(covariance[0, 0]) * units[0] for covariance in both])
@@ -78,7 +78,7 @@ def test_clusters_count_what_differs_between_environments():
     assert plain < 0.6 * clustered
     expected = np.sqrt(0.5**2 / 30 + plain**2)
     assert clustered == pytest.approx(expected, rel=0.1)
-    alone = squared_evidence(_known(x, y, np.zeros(len(x))))
+    alone = SquaredEvidence(_known(x, y, np.zeros(len(x))))
     with pytest.raises(ValueError, match="clustered must be False for one environment"):
         pooled_covariance(alone, fitted, np.arange(3), clustered=True)
 
@@ -89,8 +89,8 @@ def test_the_intercept_counts_in_a_logistic_regression():
     z = random.standard_normal((2, 40_000))
     y = (1.5 * z[0] - 3 + random.logistic(size=40_000) > 0).astype(float)
     rows = LogisticRows(z, y, np.ones(40_000))
-    w, intercept = logistic_evidence([rows]).solve(np.arange(2))
-    evidence = logistic_evidence([with_constant(rows)])
+    w, intercept = LogisticEvidence([rows]).solve(np.arange(2))
+    evidence = LogisticEvidence([with_constant(rows)])
     found = pooled_covariance(evidence, LinearModel(np.append(w, 0.0), intercept), np.arange(3))
     design = np.vstack([z, np.ones(40_000)])
     p = 1 / (1 + np.exp(-w @ z - intercept))

@@ -6,7 +6,7 @@ from holdfast.core import group_rows
 from holdfast.core.moments import collect_moments, standardized
 from holdfast.estimators import HeteroClassifier, HeteroRegressor
 from holdfast.estimators.pooling import held_out_squares, pooling_weight
-from holdfast.estimators.search.evidence import logistic_evidence
+from holdfast.estimators.search.evidence import LogisticEvidence
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_held_out_logistic_losses_are_those_of_a_fit_to_the_other_rows(alike):
     x, y, codes = alike
     labels = (y > 0).astype(float)
     rows = [LogisticRows(x[codes == own].T, labels[codes == own], np.ones(3000)) for own in range(4)]
-    found = logistic_evidence(rows).held_out(np.arange(4))
+    found = LogisticEvidence(rows).held_out(np.arange(4))
     for number in range(4):
         held = codes == number
         # C = 1 is the same ridge

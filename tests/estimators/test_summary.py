@@ -7,14 +7,14 @@ from holdfast.core.moments import collect_moments, standardized
 from holdfast.estimators import HeteroClassifier, HeteroRegressor
 from holdfast.estimators.effects import OwnEffects, describe_effects, squared_effects
 from holdfast.estimators.inference import blended_covariance, standard_errors
-from holdfast.estimators.search.evidence import squared_evidence
+from holdfast.estimators.search.evidence import SquaredEvidence
 from holdfast.estimators.summary import WIDTH, TableSummary, shortened
 
 
 def _summary(x, y, codes, *, selected, varies, pooling=0.0, level="common"):
     within = level == "environment"
     known = standardized(collect_moments(x, y, group_rows(codes, len(x))), within=within)
-    evidence, units = squared_evidence(known), known.scale[-1] / known.scale[:-1]
+    evidence, units = SquaredEvidence(known), known.scale[-1] / known.scale[:-1]
     strict, pooled = evidence.solve(np.flatnonzero(selected)), evidence.solve(np.arange(x.shape[1]))
     covariance = blended_covariance(evidence, strict, selected, pooled, pooling)
     tables = describe_effects(

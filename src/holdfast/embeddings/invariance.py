@@ -11,10 +11,9 @@ import numpy as np
 from scipy.special import softmax
 from scipy.stats import chi2
 
-from holdfast.embeddings.components import target_units
-from holdfast.embeddings.variation import Variation
+from holdfast.embeddings.variation import Variation, target_units
+from holdfast.estimators.search.class_fits import softmax_regression
 from holdfast.estimators.search.class_means import NEGLIGIBLE, quadratic_form_p_value
-from holdfast.estimators.search.logistic_fit import softmax_regression
 
 # An environment with fewer rows for each coefficient says nothing about them.
 ROWS_PER_COEFFICIENT = 5

@@ -8,10 +8,16 @@ from scipy.stats import norm
 
 from holdfast.core.class_moments import ClassMoments
 from holdfast.core.validation import require
-from holdfast.embeddings.components import principal_components, target_units
-from holdfast.embeddings.variation import LEVEL, ROWS_PER_COMPONENT, Variation, compare_differences
+from holdfast.embeddings.variation import (
+    LEVEL,
+    ROWS_PER_COMPONENT,
+    Variation,
+    compare_differences,
+    principal_components,
+    target_units,
+)
+from holdfast.estimators.search.class_fits import class_sums, linear_discriminant
 from holdfast.estimators.search.class_means import NEGLIGIBLE, class_differences
-from holdfast.estimators.search.discriminant import class_sums, linear_discriminant
 
 # The numbers of components that are tried, as far as the features have them: steps of about one half.
 CANDIDATES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)

@@ -8,23 +8,22 @@ import numpy as np
 from holdfast.core.class_moments import ClassMoments, ClassStatistics, class_statistics
 from holdfast.core.moments import Scaling
 from holdfast.estimators.advice import SIGNIFICANT
-from holdfast.estimators.description import TableFindings, class_table
+from holdfast.estimators.description import Coordinates, TableFindings, class_table
 from holdfast.estimators.effects import OwnEffects, describe_effects
 from holdfast.estimators.inference import contrasts, discriminant_errors
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
+from holdfast.estimators.search.class_fits import (
+    expected_log_loss,
+    held_out_discriminant_losses,
+    linear_discriminant,
+    needed_features,
+)
 from holdfast.estimators.search.class_means import (
     class_differences,
     difference_tests,
     equal_shares,
     varying_directions,
     widest_share,
-)
-from holdfast.estimators.search.coordinates import Coordinates
-from holdfast.estimators.search.discriminant import (
-    expected_log_loss,
-    held_out_discriminant_losses,
-    linear_discriminant,
-    needed_features,
 )
 
 # Shares of classes that differ by less are not worth a sentence.

@@ -16,7 +16,7 @@ from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.algorithms.losses.squared import SMALLEST_ERROR
 from holdfast.core.meta_analysis import random_effects
 from holdfast.core.moments import StandardizedMoments
-from holdfast.estimators.search.logistic_fit import with_constant
+from holdfast.estimators.search.class_fits import with_constant
 
 # An environment whose errors have fewer degrees of freedom borrows the missing ones from all environments together.
 FEW_DEGREES = 10.0

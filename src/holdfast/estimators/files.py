@@ -14,11 +14,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags
 
 from holdfast.core.progress import Progress, stages
-from holdfast.estimators.baselines.pooled import PooledClassifier, PooledRegressor
+from holdfast.estimators.baselines.linear import PooledClassifier, PooledRegressor
 from holdfast.estimators.classifier import HeteroClassifier
-from holdfast.estimators.held_out import held_out_errors
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.spline import HeteroSplineRegressor
+from holdfast.estimators.splitting import held_out_errors
 from holdfast.estimators.surveyed_rows import SurveyedRows
 from holdfast.tables.columns import Column, encode, groups_of
 from holdfast.tables.frames import TableFrames, is_dask_frame

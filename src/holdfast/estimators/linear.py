@@ -11,14 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.advice import advise
 from holdfast.estimators.contract import PoolingWeight, Search, Significance, Tolerance, Verbosity
-from holdfast.estimators.description import TableDescription, TableFindings
+from holdfast.estimators.description import Coordinates, TableDescription, TableFindings
 from holdfast.estimators.effects import EffectTables, describe_effects
 from holdfast.estimators.inference import blended_covariance, standard_errors
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
-from holdfast.estimators.search.coordinates import Coordinates
 from holdfast.estimators.search.evidence import Evidence, explained_share
-from holdfast.estimators.search.feature_sets import Groups
-from holdfast.estimators.search.selection import Selection, select
+from holdfast.estimators.search.selection import Groups, Selection, select
 from holdfast.estimators.summary import TableSummary
 
 if TYPE_CHECKING:

@@ -10,12 +10,11 @@ from holdfast.core.moments import Scaling, standardized
 from holdfast.core.progress import watched
 from holdfast.core.worker import one_blas_thread
 from holdfast.estimators.contract import Level, LinearRegressor, array_rows, check_settings
-from holdfast.estimators.description import TableDescription
+from holdfast.estimators.description import Coordinates, TableDescription, coordinate_systems, rotated
 from holdfast.estimators.linear import DescribedFit, SearchSettings, fit_linear
 from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_rows
 from holdfast.estimators.screening import diagnose_curvature
-from holdfast.estimators.search.coordinates import Coordinates, coordinate_systems, rotated
-from holdfast.estimators.search.evidence import Evidence, squared_evidence
+from holdfast.estimators.search.evidence import Evidence, SquaredEvidence
 from holdfast.tables.frames import is_dask_frame
 
 
@@ -136,7 +135,7 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
 
         def evidence_in(system: Coordinates) -> Evidence:
             own = known if system.name == "features" else rotated(known, system.directions)
-            return squared_evidence(own, self.tolerance)
+            return SquaredEvidence(own, self.tolerance)
 
         systems = coordinate_systems(known.second, known.counts, self.rotation)
         with watched(self.verbose, "fitting") as progress, one_blas_thread():

@@ -5,11 +5,11 @@ from .balancing import balance as balance
 from .balancing import balanced_weights as balanced_weights
 from .balancing import train_balanced as train_balanced
 from .batches import BatchSequence as BatchSequence
-from .discovery import discover as discover
 from .features import LayerReader as LayerReader
-from .head import InvariantHead as InvariantHead
-from .head import invariant_head as invariant_head
-from .head import with_layer as with_layer
+from .layers import InvariantHead as InvariantHead
+from .layers import discover as discover
+from .layers import invariant_head as invariant_head
+from .layers import with_layer as with_layer
 from .monitors import Direction as Direction
 from .monitors import EnvironmentMeasurement as EnvironmentMeasurement
 from .monitors import ScalarWriter as ScalarWriter

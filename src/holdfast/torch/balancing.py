@@ -23,8 +23,8 @@ from holdfast.embeddings.balancing import (
 )
 from holdfast.embeddings.discovery import Discovery, check_labels
 from holdfast.embeddings.variation import LEVEL
-from holdfast.torch.discovery import discover
 from holdfast.torch.features import LayerReader, as_read_by
+from holdfast.torch.layers import discover
 from holdfast.torch.training import (
     History,
     TrainingOptions,

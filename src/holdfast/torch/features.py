@@ -11,8 +11,8 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSample
 from holdfast.core.class_moments import ClassMoments, add_class_moments
 from holdfast.core.grouping import Grouping, group_rows
 from holdfast.core.validation import require
-from holdfast.embeddings.components import embedding_moments
 from holdfast.embeddings.discovery import MOST_LABELS, check_labels
+from holdfast.embeddings.variation import embedding_moments
 from holdfast.torch.training import evaluation_mode
 
 BATCH_SIZE = 1024

@@ -17,7 +17,7 @@ from holdfast.datasets.real import real_dataset
 from holdfast.datasets.real_tables import REAL_TABLES, Half, half_of
 from holdfast.datasets.splits import Dataset, Kind, Split
 from holdfast.datasets.structural import structural_dataset
-from holdfast.estimators.baselines.pooled import PooledClassifier, PooledRegressor
+from holdfast.estimators.baselines.linear import PooledClassifier, PooledRegressor
 from holdfast.estimators.contract import EnvironmentEstimator
 from holdfast_studies.kit.runs import tracked
 

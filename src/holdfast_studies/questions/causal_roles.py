@@ -15,9 +15,8 @@ from holdfast.core.moments import MomentSums, StandardizedMoments, standardized
 from holdfast.core.run import Run, run
 from holdfast.core.statistics import median
 from holdfast.datasets.structural import StructuralModel
-from holdfast.estimators.search.evidence import squared_evidence
-from holdfast.estimators.search.feature_sets import Groups
-from holdfast.estimators.search.selection import select
+from holdfast.estimators.search.evidence import SquaredEvidence
+from holdfast.estimators.search.selection import Groups, select
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, above
 from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, stages, tracked
@@ -132,7 +131,7 @@ def strict_coefficients(table: StandardizedMoments) -> np.ndarray:
         >>> strict_coefficients(drawn_table("child's mechanism", 0.5, seed=0)).round(1).tolist()
         [1.0, 1.0, 0.0, 0.0]
     """
-    found = select(squared_evidence(table), Groups(np.arange(len(table.constant))), SIGNIFICANCE)
+    found = select(SquaredEvidence(table), Groups(np.arange(len(table.constant))), SIGNIFICANCE)
     return found.fitted.coefficients * table.scale[-1] / table.scale[:-1]
 
 

@@ -9,15 +9,16 @@ from sklearn.linear_model import LogisticRegression
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core.class_moments import class_statistics, collect_class_moments
 from holdfast.core.grouping import Grouping
-from holdfast.estimators.search.class_means import class_differences, difference_tests, varying_directions
-from holdfast.estimators.search.discriminant import (
+from holdfast.estimators.search.class_fits import (
     LinearModel,
     expected_log_loss,
     held_out_discriminant_losses,
+    held_out_logistic_losses,
     linear_discriminant,
     needed_features,
+    softmax_regression,
 )
-from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, softmax_regression
+from holdfast.estimators.search.class_means import class_differences, difference_tests, varying_directions
 
 # A statistic that follows its law lies within this many standard errors of the mean, here and below.
 ERRORS = 4.0

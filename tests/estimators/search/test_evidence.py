@@ -5,17 +5,17 @@ from sklearn.linear_model import LogisticRegression
 from holdfast.algorithms.losses import LogisticRows
 from holdfast.core import group_rows
 from holdfast.core.moments import collect_moments, standardized
-from holdfast.estimators.search.evidence import LinearModel, equality, logistic_evidence, squared_evidence
+from holdfast.estimators.search.evidence import LinearModel, LogisticEvidence, SquaredEvidence, equality
 
 
 def _squared(x, y, codes, tolerance=0.0):
-    return squared_evidence(standardized(collect_moments(x, y, group_rows(codes, len(x)))), tolerance)
+    return SquaredEvidence(standardized(collect_moments(x, y, group_rows(codes, len(x)))), tolerance)
 
 
 def _logistic(x, y, codes, tolerance=0.0):
     z = (x - x.mean(0)) / x.std(0)
     parts = group_rows(codes, len(x)).rows()
-    return logistic_evidence([LogisticRows(z[own].T, y[own], np.ones(len(own))) for own in parts], tolerance)
+    return LogisticEvidence([LogisticRows(z[own].T, y[own], np.ones(len(own))) for own in parts], tolerance)
 
 
 def _draw(seed, logistic, differ=0.0, rows=900):

@@ -1,12 +1,12 @@
-"""The effects of the features of a table in each environment, and how certain they are.
+"""What a table says about the effects of its features in each environment.
 
 A loss enters the estimators only through `Evidence`: the squared loss sees the table as second moments, the logistic
 loss as rows.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import chdtrc
@@ -17,7 +17,7 @@ from holdfast.algorithms.losses.slopes import Slopes, tolerant
 from holdfast.core.moments import StandardizedMoments
 from holdfast.estimators.effects import OwnEffects, logistic_effects, squared_effects
 from holdfast.estimators.pooling import LinearModel, held_out_squares
-from holdfast.estimators.search.logistic_fit import held_out_logistic_losses, logistic_regression, with_constant
+from holdfast.estimators.search.class_fits import held_out_logistic_losses, logistic_regression, with_constant
 
 # Directions with less than this share of the largest eigenvalue are not measured in an environment.
 NEGLIGIBLE = 1e-9
@@ -37,26 +37,12 @@ class JointSlopes(NamedTuple):
     covariance: np.ndarray
 
 
-class Evidence(NamedTuple):
-    """A loss on a table with environments, as functions.
+class Evidence(Protocol):
+    """A loss on a table with environments: all that the search, the effects and their errors need of the table.
 
     Attributes:
         counts: (environments,), rows.
         dimension: number of features.
-        slopes: fitted -> Slopes, the gradients of single features.
-        joint: (fitted, columns) -> JointSlopes.
-        solve: (columns, near) -> the pooled fit of these features, all others zero; `near` is a fit to begin from.
-        without: (fitted, columns) -> a function of some of these columns, given the pooled fit of all of them: the
-            fit of those alone and its joint slopes. The squared loss has them from its moments; the logistic loss has
-            the first step of Newton's method, without another look at the rows.
-        deviance: fitted -> -2 log likelihood over all rows, up to a constant.
-        information: fitted -> how uncertain the predictions still are, as a share of the uncertainty of a constant
-            prediction: where they are certain, nothing is left in which environments could differ.
-        held_out: columns -> (environments,), how badly the fit of these features to all other environments predicts
-            each: the logarithm of the mean squared error, or the mean logistic loss.
-        own_effects: mask of the selected features -> the effects in each environment on its own.
-        with_intercept: -> the same table with the intercept as one more feature; None: features have mean zero, so that
-            the intercept does not depend on their coefficients.
         response_scale: standard deviation of the response as the loss sees it: 1 for one that is standardised,
             sqrt(p (1 - p)) for two classes with the shares p and 1 - p.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
@@ -64,15 +50,6 @@ class Evidence(NamedTuple):
 
     counts: np.ndarray
     dimension: int
-    slopes: Callable[[LinearModel], Slopes]
-    joint: Callable[[LinearModel, np.ndarray], JointSlopes]
-    solve: Callable[..., LinearModel]
-    without: Callable[[LinearModel, np.ndarray], Callable[[np.ndarray], tuple[LinearModel, JointSlopes]]]
-    deviance: Callable[[LinearModel], float]
-    information: Callable[[LinearModel], float]
-    held_out: Callable[[np.ndarray], np.ndarray]
-    own_effects: Callable[[np.ndarray], OwnEffects]
-    with_intercept: "Callable[[], Evidence] | None"
     response_scale: float
     tolerance: float
 
@@ -80,6 +57,208 @@ class Evidence(NamedTuple):
     def weights(self) -> np.ndarray:
         """(environments,), p_e, the shares of the rows."""
         return self.counts / self.counts.sum()
+
+    def solve(self, columns: np.ndarray, near: LinearModel | None = None) -> LinearModel:
+        """The pooled fit of these features, all others zero; `near` is a fit to begin from."""
+
+    def slopes(self, fitted: LinearModel) -> Slopes:
+        """The gradients of single features."""
+
+    def joint(self, fitted: LinearModel, columns: np.ndarray) -> JointSlopes:
+        """The gradients of some features together."""
+
+    def without(
+        self, fitted: LinearModel, columns: np.ndarray, subsets: Iterable[np.ndarray]
+    ) -> Iterator[tuple[LinearModel, JointSlopes]]:
+        """The fits of some of the columns alone and their joint slopes, given the pooled fit of all of these columns.
+
+        The squared loss has them from its moments; the logistic loss has the first step of Newton's method, without
+        another look at the rows.
+        """
+
+    def deviance(self, fitted: LinearModel) -> float:
+        """-2 log likelihood over all rows, up to a constant."""
+
+    def information(self, fitted: LinearModel) -> float:
+        """How uncertain the predictions still are, as a share of the uncertainty of a constant prediction.
+
+        Where they are certain, nothing is left in which environments could differ.
+        """
+
+    def held_out(self, columns: np.ndarray) -> np.ndarray:
+        """(environments,), how badly the fit of these features to all other environments predicts each.
+
+        The logarithm of the mean squared error, or the mean logistic loss.
+        """
+
+    def own_effects(self, selected: np.ndarray) -> OwnEffects:
+        """The effects in each environment on its own, next to the selected features, (features,)."""
+
+    def with_intercept(self) -> "Evidence":
+        """The table with the intercept as one more feature, unless it does not depend on their coefficients."""
+
+
+@dataclass
+class SquaredEvidence(Evidence):
+    """Half the mean squared error of each environment, from its second moments; see `losses.squared`.
+
+        g_e = S_e w - c_e,    H_e = S_e,    V_e = sigma_e^2 S_e / n_e
+
+    Args:
+        moments: S_e, c_e and the mean squares of the response.
+        tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
+    """
+
+    moments: StandardizedMoments
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.counts, self.dimension, self.response_scale = self.moments.counts, self.moments.cross.shape[1], 1.0
+        self._second, self._cross = (
+            np.tensordot(self.weights, self.moments.second, 1),
+            self.weights @ self.moments.cross,
+        )
+        self._square = float(self.weights @ self.moments.square)
+
+    def solve(self, columns: np.ndarray, near: LinearModel | None = None) -> LinearModel:
+        """Least squares."""
+        w = np.zeros(self.dimension)
+        if len(columns):
+            w[columns] = np.linalg.lstsq(self._second[np.ix_(columns, columns)], self._cross[columns], rcond=1e-12)[0]
+        return LinearModel(w, 0.0)
+
+    def slopes(self, fitted: LinearModel) -> Slopes:
+        """The gradients of single features."""
+        level = self.moments.means[:, :-1] @ fitted.coefficients - self.moments.means[:, -1]
+        return squared.slopes(self.moments.moments, self.counts, fitted.coefficients)._replace(intercept=level)
+
+    def joint(self, fitted: LinearModel, columns: np.ndarray) -> JointSlopes:
+        """The gradients of some features together."""
+        data, w = self.moments.moments, fitted.coefficients
+        curvature = self.moments.second[:, columns[:, None], columns]
+        scale = squared.gradient_scale(data, self.counts, w)
+        return JointSlopes(squared.gradient(data, w)[:, columns], curvature, scale[:, None, None] * curvature)
+
+    def without(
+        self, fitted: LinearModel, columns: np.ndarray, subsets: Iterable[np.ndarray]
+    ) -> Iterator[tuple[LinearModel, JointSlopes]]:
+        """Fits of some of the columns, and their joint slopes."""
+        for left in subsets:
+            smaller = self.solve(left)
+            yield smaller, self.joint(smaller, left)
+
+    def deviance(self, fitted: LinearModel) -> float:
+        """-2 log likelihood, for errors of one variance."""
+        residual = 2 * float(self.weights @ squared.risk(self.moments.moments, fitted.coefficients))
+        # a perfect fit has no likelihood; below this share of the response it is rounding
+        smallest = squared.SMALLEST_ERROR * max(self._square, 1e-300)
+        return float(self.counts.sum() * np.log(max(residual, smallest)))
+
+    def information(self, fitted: LinearModel) -> float:
+        """Errors of any size have a size, so they can always be compared."""
+        return 1.0
+
+    def held_out(self, columns: np.ndarray) -> np.ndarray:
+        """(environments,), logarithms of mean squared errors."""
+        return np.log(np.maximum(held_out_squares(self.moments, columns), squared.SMALLEST_ERROR))
+
+    def own_effects(self, selected: np.ndarray) -> OwnEffects:
+        """Least squares in each environment."""
+        return squared_effects(self.moments, selected)
+
+    def with_intercept(self) -> Evidence:
+        """Itself: features have mean zero, so that the intercept does not depend on their coefficients."""
+        return self
+
+
+@dataclass
+class LogisticEvidence(Evidence):
+    """The mean logistic loss of each environment, from its rows; see `holdfast.algorithms.losses.logistic`.
+
+        g_e = mean of (p - y) z,    H_e = mean of p (1 - p) z z^T,    V_e = mean of (p - y)^2 z z^T / n_e
+
+    with p = 1 / (1 + exp(-z^T w - b)). The pooled fit has the weak ridge of one observation, so that it is finite for
+    separable data.
+
+    Args:
+        environments: their rows, features standardised.
+        tolerance: as in `SquaredEvidence`; no part of V_e, it is added where effects are compared (`equality`,
+            `tolerant_slopes`).
+    """
+
+    environments: Sequence[LogisticRows]
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.counts = np.array([rows.weights.sum() for rows in self.environments])
+        self._pooled = LogisticRows(*(np.concatenate(part, axis=-1) for part in zip(*self.environments, strict=True)))
+        self.dimension = len(self._pooled.columns)
+        share = np.average(self._pooled.labels, weights=self._pooled.weights)
+        self._variance = share * (1 - share)
+        self.response_scale = float(np.sqrt(self._variance))
+
+    def solve(self, columns: np.ndarray, near: LinearModel | None = None) -> LinearModel:
+        """Logistic regression."""
+        w = np.zeros(self.dimension)
+        rows = self._pooled._replace(columns=self._pooled.columns[columns])
+        begin = None if near is None else (near.coefficients[columns], near.intercept)
+        w[columns], intercept = logistic_regression(rows, begin)
+        return LinearModel(w, intercept)
+
+    def slopes(self, fitted: LinearModel) -> Slopes:
+        """The gradients of single features."""
+        parts = [logistic.slopes(rows, *fitted) for rows in self.environments]
+        return Slopes(*(np.stack(part) for part in zip(*parts, strict=True)))
+
+    def joint(self, fitted: LinearModel, columns: np.ndarray) -> JointSlopes:
+        """The gradients of some features together."""
+        parts = []
+        for rows in self.environments:
+            # the columns of the others enter through the scores alone
+            scores = fitted.coefficients @ rows.columns + fitted.intercept
+            some, nothing = rows._replace(columns=rows.columns[columns]), np.zeros(len(columns))
+            functions = (logistic.gradient, logistic.curvature_matrix, logistic.gradient_covariance)
+            parts.append([function(some, nothing, scores) for function in functions])
+        return JointSlopes(*(np.stack(part) for part in zip(*parts, strict=True)))
+
+    def without(
+        self, fitted: LinearModel, columns: np.ndarray, subsets: Iterable[np.ndarray]
+    ) -> Iterator[tuple[LinearModel, JointSlopes]]:
+        """One step of Newton's method from the fit of all columns, without another look at the rows."""
+        gradient, curvature, covariance = self.joint(fitted, columns)
+        mean = np.tensordot(self.weights, curvature, 1)
+        for left in subsets:
+            inside = np.isin(columns, left)
+            own, gone = np.ix_(inside, inside), np.ix_(inside, ~inside)
+            step = np.zeros(len(columns))
+            step[~inside] = -fitted.coefficients[columns[~inside]]
+            step[inside] = -np.linalg.lstsq(mean[own], mean[gone] @ step[~inside], rcond=NEGLIGIBLE)[0]
+            w = fitted.coefficients.copy()
+            w[columns] += step
+            moved = (gradient + curvature @ step)[:, inside]
+            smaller = (part[:, inside][:, :, inside] for part in (curvature, covariance))
+            yield LinearModel(w, fitted.intercept), JointSlopes(moved, *smaller)
+
+    def deviance(self, fitted: LinearModel) -> float:
+        """-2 log likelihood."""
+        return float(2 * self.counts.sum() * logistic.risk(self._pooled, *fitted))
+
+    def information(self, fitted: LinearModel) -> float:
+        """The mean of p (1 - p), as a share of that of a constant prediction."""
+        p = logistic.probabilities(self._pooled, *fitted)
+        return float(np.average(p * (1 - p), weights=self._pooled.weights) / max(self._variance, 1e-300))
+
+    def held_out(self, columns: np.ndarray) -> np.ndarray:
+        """(environments,), mean logistic losses."""
+        return held_out_logistic_losses(self.environments, columns)
+
+    def own_effects(self, selected: np.ndarray) -> OwnEffects:
+        """Logistic regression in each environment."""
+        return logistic_effects(self.environments, selected)
+
+    def with_intercept(self) -> Evidence:
+        """The rows with one more feature, which is always one."""
+        return LogisticEvidence([with_constant(rows) for rows in self.environments], self.tolerance)
 
 
 def tolerant_slopes(evidence: Evidence, fitted: LinearModel) -> Slopes:
@@ -147,133 +326,3 @@ def equal_effects(slopes: JointSlopes, tolerated: np.ndarray) -> Equality:
     statistic = float(np.sum((whitened - design @ common) ** 2))
     degrees = int(measured.sum() - rank)
     return Equality(statistic, degrees, float(chdtrc(degrees, statistic)) if degrees > 0 else 1.0)
-
-
-def squared_evidence(moments: StandardizedMoments, tolerance: float = 0.0) -> Evidence:
-    """Half the mean squared error of each environment, from its second moments; see `losses.squared`.
-
-        g_e = S_e w - c_e,    H_e = S_e,    V_e = sigma_e^2 S_e / n_e
-
-    Args:
-        moments: S_e, c_e and the mean squares of the response.
-        tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
-    """
-    counts, weights, data = moments.counts, moments.weights, moments.moments
-    second, cross = np.tensordot(weights, moments.second, 1), weights @ moments.cross
-    square = float(weights @ moments.square)
-
-    def slopes(fitted: LinearModel) -> Slopes:
-        level = moments.means[:, :-1] @ fitted.coefficients - moments.means[:, -1]
-        return squared.slopes(data, counts, fitted.coefficients)._replace(intercept=level)
-
-    def joint(fitted: LinearModel, columns: np.ndarray) -> JointSlopes:
-        gradient = squared.gradient(data, fitted.coefficients)[:, columns]
-        curvature = moments.second[:, columns[:, None], columns]
-        scale = squared.gradient_scale(data, counts, fitted.coefficients)
-        return JointSlopes(gradient, curvature, scale[:, None, None] * curvature)
-
-    def solve(columns: np.ndarray, near: LinearModel | None = None) -> LinearModel:
-        w = np.zeros(len(cross))
-        if len(columns):
-            w[columns] = np.linalg.lstsq(second[np.ix_(columns, columns)], cross[columns], rcond=1e-12)[0]
-        return LinearModel(w, 0.0)
-
-    def without(fitted: LinearModel, columns: np.ndarray) -> Callable[[np.ndarray], tuple[LinearModel, JointSlopes]]:
-        def alone(left: np.ndarray) -> tuple[LinearModel, JointSlopes]:
-            smaller = solve(left)
-            return smaller, joint(smaller, left)
-
-        return alone
-
-    def deviance(fitted: LinearModel) -> float:
-        residual = 2 * float(weights @ squared.risk(data, fitted.coefficients))
-        # a perfect fit has no likelihood; below this share of the response it is rounding
-        return float(counts.sum() * np.log(max(residual, squared.SMALLEST_ERROR * max(square, 1e-300))))
-
-    def held_out(columns: np.ndarray) -> np.ndarray:
-        return np.log(np.maximum(held_out_squares(moments, columns), squared.SMALLEST_ERROR))
-
-    def information(fitted: LinearModel) -> float:
-        return 1.0  # errors of any size have a size, so they can always be compared
-
-    own, size = partial(squared_effects, moments), len(cross)
-    return Evidence(
-        counts, size, slopes, joint, solve, without, deviance, information, held_out, own, None, 1.0, tolerance
-    )
-
-
-def logistic_evidence(environments: Sequence[LogisticRows], tolerance: float = 0.0) -> Evidence:
-    """The mean logistic loss of each environment, from its rows; see `holdfast.algorithms.losses.logistic`.
-
-        g_e = mean of (p - y) z,    H_e = mean of p (1 - p) z z^T,    V_e = mean of (p - y)^2 z z^T / n_e
-
-    with p = 1 / (1 + exp(-z^T w - b)). The pooled fit has the weak ridge of one observation, so that it is finite for
-    separable data.
-
-    Args:
-        environments: their rows, features standardised.
-        tolerance: as in `squared_evidence`; no part of V_e, it is added where effects are compared (`equality`,
-            `tolerant_slopes`).
-    """
-    counts = np.array([rows.weights.sum() for rows in environments])
-    pooled = LogisticRows(*(np.concatenate(part, axis=-1) for part in zip(*environments, strict=True)))
-    size = len(pooled.columns)
-    share = np.average(pooled.labels, weights=pooled.weights)
-    scale = float(np.sqrt(share * (1 - share)))
-
-    def slopes(fitted: LinearModel) -> Slopes:
-        parts = [logistic.slopes(rows, *fitted) for rows in environments]
-        return Slopes(*(np.stack(part) for part in zip(*parts, strict=True)))
-
-    def joint(fitted: LinearModel, columns: np.ndarray) -> JointSlopes:
-        parts = []
-        for rows in environments:
-            # the columns of the others enter through the scores alone
-            scores = fitted.coefficients @ rows.columns + fitted.intercept
-            some, nothing = rows._replace(columns=rows.columns[columns]), np.zeros(len(columns))
-            functions = (logistic.gradient, logistic.curvature_matrix, logistic.gradient_covariance)
-            parts.append([function(some, nothing, scores) for function in functions])
-        return JointSlopes(*(np.stack(part) for part in zip(*parts, strict=True)))
-
-    def solve(columns: np.ndarray, near: LinearModel | None = None) -> LinearModel:
-        w = np.zeros(size)
-        rows = pooled._replace(columns=pooled.columns[columns])
-        begin = None if near is None else (near.coefficients[columns], near.intercept)
-        w[columns], intercept = logistic_regression(rows, begin)
-        return LinearModel(w, intercept)
-
-    def without(fitted: LinearModel, columns: np.ndarray) -> Callable[[np.ndarray], tuple[LinearModel, JointSlopes]]:
-        gradient, curvature, covariance = joint(fitted, columns)
-        mean = np.tensordot(counts / counts.sum(), curvature, 1)
-
-        def alone(left: np.ndarray) -> tuple[LinearModel, JointSlopes]:
-            inside = np.isin(columns, left)
-            own, gone = np.ix_(inside, inside), np.ix_(inside, ~inside)
-            step = np.zeros(len(columns))
-            step[~inside] = -fitted.coefficients[columns[~inside]]
-            step[inside] = -np.linalg.lstsq(mean[own], mean[gone] @ step[~inside], rcond=NEGLIGIBLE)[0]
-            w = fitted.coefficients.copy()
-            w[columns] += step
-            moved = (gradient + curvature @ step)[:, inside]
-            smaller = (part[:, inside][:, :, inside] for part in (curvature, covariance))
-            return LinearModel(w, fitted.intercept), JointSlopes(moved, *smaller)
-
-        return alone
-
-    def deviance(fitted: LinearModel) -> float:
-        return float(2 * counts.sum() * logistic.risk(pooled, *fitted))
-
-    def information(fitted: LinearModel) -> float:
-        p = logistic.probabilities(pooled, *fitted)
-        return float(np.average(p * (1 - p), weights=pooled.weights) / max(share * (1 - share), 1e-300))
-
-    def extended() -> Evidence:
-        return logistic_evidence([with_constant(rows) for rows in environments])._replace(with_intercept=None)
-
-    def held_out(columns: np.ndarray) -> np.ndarray:
-        return held_out_logistic_losses(environments, columns)
-
-    own = partial(logistic_effects, environments)
-    return Evidence(
-        counts, size, slopes, joint, solve, without, deviance, information, held_out, own, extended, scale, tolerance
-    )

@@ -18,7 +18,7 @@ from holdfast.algorithms.losses.squared import SecondMoments, second_moments
 from holdfast.core.grouping import group_rows
 from holdfast.core.moments import Scaling, own_units, standard_units
 from holdfast.datasets.splits import Dataset, Kind
-from holdfast.estimators.baselines.fitting import fit_side_by_side, uniform_starts
+from holdfast.estimators.baselines.explicit import fit_side_by_side, uniform_starts
 from holdfast_studies.comparison.methods.base import ComparedMethod, FittedMethod, best_on_validation
 
 DRAWS = 20  # sets of hyper-parameters; the first is the default

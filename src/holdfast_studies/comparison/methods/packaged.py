@@ -6,10 +6,12 @@ from functools import partial
 import numpy as np
 
 from holdfast.datasets.splits import Dataset
-from holdfast.estimators.baselines.anchor import AnchorRegressor
-from holdfast.estimators.baselines.drig import InvariantGradientRegressor
-from holdfast.estimators.baselines.invariant_causal_prediction import InvariantCausalRegressor
-from holdfast.estimators.baselines.invariant_least_squares import InvariantLeastSquares
+from holdfast.estimators.baselines.linear import (
+    AnchorRegressor,
+    InvariantCausalRegressor,
+    InvariantGradientRegressor,
+    InvariantLeastSquares,
+)
 from holdfast.estimators.contract import EnvironmentEstimator
 from holdfast_studies.comparison.methods.base import ComparedMethod, FittedMethod, fitted_estimator
 

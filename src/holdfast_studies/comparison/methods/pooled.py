@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from holdfast.datasets.splits import Dataset, Kind
-from holdfast.estimators.baselines.pooled import PooledClassifier, PooledRegressor
+from holdfast.estimators.baselines.linear import PooledClassifier, PooledRegressor
 from holdfast_studies.comparison.methods.base import ComparedMethod, FittedMethod, best_on_validation, fitted_estimator
 
 # Relative to the mean loss; the smallest for classification is as good as none.

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holdfast.estimators.search.coordinates import joint_directions, principal_directions
+from holdfast.estimators.description import joint_directions, principal_directions
 
 
 @pytest.fixture

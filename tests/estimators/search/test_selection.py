@@ -10,19 +10,18 @@ from holdfast.core.moments import collect_moments, standardized
 from holdfast.datasets import structural_dataset
 from holdfast.estimators import HeteroRegressor
 from holdfast.estimators.search.evidence import (
+    LogisticEvidence,
+    SquaredEvidence,
     equality,
     information_criterion,
-    logistic_evidence,
-    squared_evidence,
 )
-from holdfast.estimators.search.feature_sets import Groups
-from holdfast.estimators.search.selection import select
+from holdfast.estimators.search.selection import Groups, select
 
 SIGNIFICANCE = 0.001
 
 
 def _evidence(x, y, codes):
-    return squared_evidence(standardized(collect_moments(x, y, group_rows(codes, len(y)))))
+    return SquaredEvidence(standardized(collect_moments(x, y, group_rows(codes, len(y)))))
 
 
 def _best_of_all_sets(evidence):
@@ -108,19 +107,15 @@ def test_elimination_by_newton_steps_selects_what_elimination_by_fits_selects(se
     x[:, 5:] += random.standard_normal((3, 4))[codes] * labels[:, None]
     z = (x - x.mean(0)) / x.std(0)
     parts = [LogisticRows(z[codes == e].T, labels[codes == e], np.ones(250)) for e in range(3)]
-    evidence = logistic_evidence(parts)
 
-    def by_fits(fitted, columns):
-        def alone(left):
-            smaller = evidence.solve(left)
-            return smaller, evidence.joint(smaller, left)
-
-        return alone
+    class ByFits(LogisticEvidence):
+        def without(self, fitted, columns, subsets):
+            for left in subsets:
+                smaller = self.solve(left)
+                yield smaller, self.joint(smaller, left)
 
     groups = Groups(np.arange(9))
-    quick, slow = (
-        select(each, groups, 0.001, eliminate=True) for each in (evidence, evidence._replace(without=by_fits))
-    )
+    quick, slow = (select(kind(parts), groups, 0.001, eliminate=True) for kind in (LogisticEvidence, ByFits))
     assert quick.selected.tolist() == slow.selected.tolist()
     assert np.isclose(quick.criterion, slow.criterion, atol=1e-3)
     assert quick.selected[:2].all()

@@ -5,7 +5,7 @@ from scipy.stats import t
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from holdfast.estimators import HeteroRegressor
-from holdfast.estimators.sample_splitting import split_intervals
+from holdfast.estimators.splitting import split_intervals
 
 EFFECTS = np.full(6, 0.1)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,9 @@ from scipy.special import log_softmax
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core.moments import standard_units
 from holdfast.core.progress import Progress, stages, watched
+from holdfast.estimators.array_rows import ArrayRows, array_rows, class_codes
 from holdfast.estimators.class_mean_form import fit_class_means
-from holdfast.estimators.contract import ArrayRows, LinearClassifier, array_rows, check_settings, class_codes
+from holdfast.estimators.contract import LinearClassifier, SearchSettings, check_settings
 from holdfast.estimators.description import (
     Coordinates,
     TableDescription,
@@ -23,7 +24,7 @@ from holdfast.estimators.description import (
 )
 from holdfast.estimators.effects import EffectTables
 from holdfast.estimators.inference import softmax_errors
-from holdfast.estimators.linear import STAGE, DescribedFit, SearchSettings, fit_linear
+from holdfast.estimators.linear import STAGE, DescribedFit, fit_linear
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.rows import ChunkRows, Rows, dask_rows, sum_rows
 from holdfast.estimators.search.class_fits import held_out_logistic_losses, softmax_regression
@@ -106,7 +107,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
 
     invariance: Literal["auto", "effects", "class_means"] = "auto"
 
-    def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroClassifier":
+    def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> Self:
         """Fit to a table.
 
         Args:
@@ -118,7 +119,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         given = (X, y, environments, sample_weight)
         return self._fit_rows(dask_rows(*given) if is_dask_frame(X) else array_rows(self, *given, classes=True))
 
-    def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroClassifier":
+    def fit_chunks(self, chunks: Iterable[tuple]) -> Self:
         """Fit to a table that does not fit into memory; `invariance` must be "class_means", which needs moments only.
 
         Args:
@@ -126,7 +127,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         """
         return self._fit_rows(ChunkRows(chunks))
 
-    def _fit_rows(self, rows: Rows) -> "HeteroClassifier":
+    def _fit_rows(self, rows: Rows) -> Self:
         check_settings(self)
         grouped = self.groups is not None and len(set(self.groups)) < len(list(self.groups))
         if grouped and self.invariance == "class_means":

@@ -8,9 +8,6 @@ import msgspec
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags
 
 from holdfast.core.progress import Progress, stages
@@ -170,7 +167,10 @@ def held_out_table(
     found = _understood(data, target, environment, options, CHUNK_ROWS, understanding, Passes())
     kind = _task(task, found)
     cells, response, labels = SurveyedRows(found, Passes(), kind == "classification", [reading]).encoded(encoded=False)
-    compared = {"hetero": _estimator(kind, found, settings, effects), "pooled": _pooled(kind, response)}
+    compared = {
+        "hetero": _estimator(kind, found, settings, effects),
+        "pooled": PooledRegressor() if kind == "regression" else PooledClassifier(),
+    }
     imputed = {name: _ImputedFit(estimator, found) for name, estimator in compared.items()}
     return held_out_errors(imputed, cells, response, labels, fitting)
 
@@ -261,14 +261,6 @@ def _estimator(
     if known.pop("level", "common") != "common":
         raise ValueError("level must be common for a classification, got 'environment'")
     return HeteroClassifier(**known)
-
-
-def _pooled(task: TableTask, response: pd.Series) -> Any:
-    if task == "regression":
-        return PooledRegressor()
-    if response.nunique() == 2:
-        return PooledClassifier()
-    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
 
 
 def _task(task: TableTask, found: Survey) -> Literal["regression", "classification"]:

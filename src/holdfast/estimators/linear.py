@@ -1,7 +1,6 @@
 """From a standardised table to a linear predictor, with its effects, their stability and advice."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.advice import advise
-from holdfast.estimators.contract import PoolingWeight, Search, Significance, Tolerance, Verbosity
+from holdfast.estimators.contract import SearchSettings
 from holdfast.estimators.description import Coordinates, TableDescription, TableFindings
 from holdfast.estimators.effects import EffectTables, describe_effects
 from holdfast.estimators.inference import blended_covariance, standard_errors
@@ -23,25 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STAGE = 100  # units of a progress bar for one search
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class FitSettings:
-    """How what is invariant is searched for; `HeteroRegressor` explains the fields."""
-
-    pooling: PoolingWeight = "auto"
-    search: Search = "exponents"
-    significance: Significance = 0.001
-    tolerance: Tolerance = 0.0
-    verbose: Verbosity = 0
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class SearchSettings(FitSettings):
-    """The same among features, which may be grouped or rotated."""
-
-    groups: Sequence[Any] | None = None
-    rotation: bool = False
 
 
 class SummarizedFit:

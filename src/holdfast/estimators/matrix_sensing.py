@@ -35,7 +35,8 @@ from holdfast.core.moments import StandardizedMoments, collect_moments, standard
 from holdfast.core.run import Run, run
 from holdfast.core.validation import Count
 from holdfast.estimators.advice import advise_matrix
-from holdfast.estimators.contract import ArrayRows, Significance, Tolerance, array_rows, check_settings
+from holdfast.estimators.array_rows import ArrayRows, array_rows
+from holdfast.estimators.contract import Significance, Tolerance, check_settings
 from holdfast.estimators.description import rotated
 from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.evidence import (

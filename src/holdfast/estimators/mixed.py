@@ -1,7 +1,7 @@
 """Linear mixed models: effects that differ between environments, pooled as far as their differences allow."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,9 @@ from holdfast.core.partial_pooling import MixedModel, fit_mixed
 from holdfast.core.progress import counted
 from holdfast.core.validation import require, suggestion
 from holdfast.core.worker import one_blas_thread
-from holdfast.estimators.contract import LinearRegressor, array_rows
+from holdfast.estimators.array_rows import array_rows
+from holdfast.estimators.contract import LinearRegressor
+from holdfast.estimators.pooling import mean_products
 from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_rows
 from holdfast.tables.frames import is_dask_frame
 
@@ -77,7 +79,7 @@ class MixedRegressor(LinearRegressor):
         self.random = random
         self.covariance = covariance
 
-    def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "MixedRegressor":
+    def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> Self:
         """Fit to a table.
 
         Args:
@@ -89,7 +91,7 @@ class MixedRegressor(LinearRegressor):
         given = (X, y, environments, sample_weight)
         return self._fit_rows(dask_rows(*given) if is_dask_frame(X) else array_rows(self, *given))
 
-    def fit_chunks(self, chunks: Iterable[tuple]) -> "MixedRegressor":
+    def fit_chunks(self, chunks: Iterable[tuple]) -> Self:
         """Fit to a table that does not fit into memory.
 
         Args:
@@ -118,7 +120,7 @@ class MixedRegressor(LinearRegressor):
         columns = np.column_stack([np.ones(len(fixed)), np.asarray(X, float)])
         return fixed + np.einsum("ij,ij->i", effects, columns[:, self._random])
 
-    def _fit_rows(self, rows: Rows) -> "MixedRegressor":
+    def _fit_rows(self, rows: Rows) -> Self:
         contract = "covariance must be 'auto', 'full' or 'diagonal'"
         require(self.covariance in ("auto", "full", "diagonal"), contract, repr(self.covariance))
         total = rows.sums(sum_rows)
@@ -141,7 +143,8 @@ class MixedRegressor(LinearRegressor):
         places = [kept.index(column) for column in random]
         diagonal = self.covariance == "diagonal" or (self.covariance == "auto" and len(random) > MOST_CORRELATED)
         with one_blas_thread():
-            model = fit_mixed(_sums(known, kept), np.array(places if several else [], int), diagonal=diagonal)
+            sums = counts[:, None, None] * mean_products(known, np.array(kept[1:], int) - 1)
+            model = fit_mixed(sums, np.array(places if several else [], int), diagonal=diagonal)
         self._describe(model, known, kept, random, total)
         return self
 
@@ -199,19 +202,6 @@ def _random_columns(random: Any, features: list[str]) -> list[int]:
         columns.append(int(number) + 1)
     require(len(set(columns)) == len(columns), "random must name each feature once", list(random))
     return columns
-
-
-def _sums(known: StandardizedMoments, kept: list[int]) -> np.ndarray:
-    """(environments, columns + 1, columns + 1): sums of products of (1, z, t), z the columns that are kept."""
-    size = known.second.shape[1] + 2
-    means = np.empty((len(known.counts), size, size))
-    means[:, 0, 0] = 1.0
-    means[:, 0, 1:] = means[:, 1:, 0] = known.means
-    means[:, 1:-1, 1:-1] = known.second
-    means[:, 1:-1, -1] = means[:, -1, 1:-1] = known.cross
-    means[:, -1, -1] = known.square
-    columns = [*kept, size - 1]
-    return known.counts[:, None, None] * means[:, columns][:, :, columns]
 
 
 def _independent_columns(known: StandardizedMoments) -> list[int]:

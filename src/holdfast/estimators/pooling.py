@@ -126,15 +126,30 @@ def held_out_squares(moments: StandardizedMoments, columns: np.ndarray) -> np.nd
         >>> (held_out_squares(known, np.array([0])) * known.scale[-1] ** 2).round(3).tolist()
         [4.0, 4.0]
     """
-    used = np.append(columns, -1)  # the response comes last
-    counts = moments.counts[:, None, None]
-    blocks = np.empty((len(counts), len(used) + 1, len(used) + 1))
-    means = np.zeros((len(counts), len(used))) if moments.within else moments.means[:, used]
-    blocks[:, 0, 0], blocks[:, 0, 1:], blocks[:, 1:, 0] = 1.0, means, means
-    blocks[:, 1:-1, 1:-1] = moments.second[:, columns[:, None], columns]
-    blocks[:, 1:-1, -1] = blocks[:, -1, 1:-1] = moments.cross[:, columns]
-    blocks[:, -1, -1] = moments.square
+    counts, blocks = moments.counts[:, None, None], mean_products(moments, columns)
     others = (counts * blocks).sum(0) - counts * blocks
     fitted = np.linalg.pinv(others[:, :-1, :-1], rcond=NEGLIGIBLE, hermitian=True) @ others[:, :-1, -1:]
     errors = np.concatenate([-fitted, np.ones((len(counts), 1, 1))], axis=1)
     return np.maximum((errors.swapaxes(1, 2) @ blocks @ errors)[:, 0, 0], 0.0)
+
+
+def mean_products(moments: StandardizedMoments, columns: np.ndarray) -> np.ndarray:
+    """(environments, columns + 2, columns + 2): means of r r^T, with r = (1, z, t) of some features z.
+
+    Args:
+        moments: of all features and of the response t.
+        columns: numbers of the features.
+
+    Example:
+        >>> from holdfast.core.moments import collect_moments, standardized
+        >>> known = standardized(collect_moments(np.array([[1.0], [3.0]]), np.array([5.0, 9.0])))
+        >>> mean_products(known, np.array([0])).round(9).tolist()
+        [[[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]]
+    """
+    found = np.empty((len(moments.counts), len(columns) + 2, len(columns) + 2))
+    means = moments.means[:, [*columns, -1]] * (not moments.within)
+    found[:, 0, 0], found[:, 0, 1:], found[:, 1:, 0] = 1.0, means, means
+    found[:, 1:-1, 1:-1] = moments.second[:, columns[:, None], columns]
+    found[:, 1:-1, -1] = found[:, -1, 1:-1] = moments.cross[:, columns]
+    found[:, -1, -1] = moments.square
+    return found

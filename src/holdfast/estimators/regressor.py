@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from holdfast.core.moments import Scaling, standardized
 from holdfast.core.progress import watched
 from holdfast.core.worker import one_blas_thread
-from holdfast.estimators.contract import Level, LinearRegressor, array_rows, check_settings
+from holdfast.estimators.array_rows import array_rows
+from holdfast.estimators.contract import Level, LinearRegressor, SearchSettings, check_settings
 from holdfast.estimators.description import Coordinates, TableDescription, coordinate_systems, rotated
-from holdfast.estimators.linear import DescribedFit, SearchSettings, fit_linear
+from holdfast.estimators.linear import DescribedFit, fit_linear
 from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_rows
 from holdfast.estimators.screening import diagnose_curvature
 from holdfast.estimators.search.evidence import Evidence, SquaredEvidence
@@ -93,7 +94,7 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
 
     level: Level = "common"
 
-    def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroRegressor":
+    def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> Self:
         """Fit to a table.
 
         Args:
@@ -105,7 +106,7 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         given = (X, y, environments, sample_weight)
         return self._fit_rows(dask_rows(*given) if is_dask_frame(X) else array_rows(self, *given))
 
-    def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroRegressor":
+    def fit_chunks(self, chunks: Iterable[tuple]) -> Self:
         """Fit to a table that does not fit into memory.
 
         Args:
@@ -113,7 +114,7 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         """
         return self._fit_rows(ChunkRows(chunks))
 
-    def _fit_rows(self, rows: Rows) -> "HeteroRegressor":
+    def _fit_rows(self, rows: Rows) -> Self:
         check_settings(self)
         total = rows.sums(sum_rows)
         self._fit_sums(total).passes_ = rows.passes.count
@@ -123,7 +124,7 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
             self.advice_ += bent.advice(self.stability_.index.tolist())
         return self
 
-    def _fit_sums(self, total: RowSums) -> "HeteroRegressor":
+    def _fit_sums(self, total: RowSums) -> Self:
         total.introduce(self)
         known = standardized(total.sums, within=self.level == "environment")
         scaling = Scaling(known.location[:-1], known.scale[:-1], known.constant)

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from holdfast.core.class_moments import ClassMoments, add_class_moments, collect_class_moments
 from holdfast.core.grouping import group_rows
 from holdfast.core.moments import MomentSums, add_moments, check_squares, collect_moments
-from holdfast.estimators.contract import (
+from holdfast.estimators.array_rows import (
     CLASSES,
     NUMBERS,
     ArrayRows,
@@ -101,12 +101,10 @@ class Rows(Protocol):
     @property
     def name(self) -> str:
         """What they are called in messages."""
-        ...
 
     @property
     def passes(self) -> Passes:
         """How often the rows were read."""
-        ...
 
     def sums(self, collect: Collect) -> RowSums:
         """The sums of all rows; ValueError if there are none that count.
@@ -114,18 +112,15 @@ class Rows(Protocol):
         Args:
             collect: `sum_rows`, or part of it.
         """
-        ...
 
     def all(self, statement: Callable[..., bool]) -> bool:
         """Whether a statement about (X, y, environments, positions, weights) is true of all rows that are read again.
 
         False if they cannot be read again.
         """
-        ...
 
     def together(self) -> "ArrayRows | None":
         """All rows in one memory; None if they may not fit into it."""
-        ...
 
 
 def sum_rows(

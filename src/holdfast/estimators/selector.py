@@ -12,7 +12,8 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast.core.progress import watched
-from holdfast.estimators.contract import array_rows, check_settings
+from holdfast.estimators.array_rows import array_rows
+from holdfast.estimators.contract import check_settings
 from holdfast.estimators.spline import CurveSettings, fit_expanded
 
 # With a larger weight on the pooled fit, the invariant columns are not trusted to predict without the others.

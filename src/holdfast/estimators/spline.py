@@ -14,11 +14,12 @@ from holdfast.core.grouping import group_rows
 from holdfast.core.moments import MomentSums, Scaling, standard_units, standardized
 from holdfast.core.progress import Progress, stages, watched
 from holdfast.estimators.advice import advise, listed
+from holdfast.estimators.array_rows import array_rows, two_classes
 from holdfast.estimators.classifier import HeteroClassifier
-from holdfast.estimators.contract import Level, Search, array_rows, check_settings, two_classes
+from holdfast.estimators.contract import FitSettings, Level, Search, check_settings
 from holdfast.estimators.description import TableFindings
 from holdfast.estimators.expansion import SAMPLED_ROWS, EffectExpansion, TermSettings
-from holdfast.estimators.linear import FitSettings, SummarizedFit
+from holdfast.estimators.linear import SummarizedFit
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_rows
 from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors

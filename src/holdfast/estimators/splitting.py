@@ -10,11 +10,12 @@ from scipy.stats import t
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import check_X_y
 
-from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core.grouping import Grouping, group_rows
-from holdfast.core.moments import collect_moments, standard_units, standardized
+from holdfast.core.moments import collect_moments, standardized
 from holdfast.core.progress import Progress
-from holdfast.estimators.contract import EnvironmentEstimator, class_codes
+from holdfast.estimators.array_rows import array_rows, class_codes
+from holdfast.estimators.classifier import ClassRows, class_rows
+from holdfast.estimators.contract import EnvironmentEstimator
 from holdfast.estimators.inference import pooled_covariance, softmax_errors, standard_errors, with_intercept
 from holdfast.estimators.search.class_fits import softmax_regression
 from holdfast.estimators.search.evidence import Evidence, LogisticEvidence, SquaredEvidence
@@ -128,12 +129,16 @@ def split_intervals(
     if len(columns) == 0:
         return pd.DataFrame(columns=list(INTERVAL_COLUMNS), index=index, dtype=float)
     x, y, parameters = x[second][:, columns], response[second], len(columns) + (half.count if own_levels else 1)
-    if is_classifier(estimator) and len(classes := class_codes(response)[0]) > 2:
-        coefficients, errors = _softmax_half(x, np.searchsorted(classes, y), len(classes), half, clustered)
+    if is_classifier(estimator):
+        classes = class_codes(response)[0]
+        rows = class_rows(array_rows(None, x, y, half, classes=True), index.tolist(), classes)
+    evidence: Evidence
+    if is_classifier(estimator) and len(classes) > 2:
+        coefficients, errors = _softmax_half(rows, clustered)
         index = pd.MultiIndex.from_product([index, classes], names=["feature", "class"])
     else:
         if is_classifier(estimator):
-            evidence, units = _logistic_half(x, y == classes[1], half)
+            evidence, units = LogisticEvidence(rows.one_against_all(1)), 1 / rows.table.scaling.scale
         else:
             known = standardized(collect_moments(x, y, half, names=index.tolist()), within=own_levels)
             evidence, units = SquaredEvidence(known), known.scale[-1] / known.scale[:-1]
@@ -157,22 +162,11 @@ def _first_half(grouping: Grouping, random: np.random.Generator) -> np.ndarray:
     return first
 
 
-def _logistic_half(x: np.ndarray, positive: np.ndarray, grouping: Grouping) -> tuple[Evidence, np.ndarray]:
-    """What two classes say in standard units, and the units of their coefficients; environments share an intercept."""
-    scaling = standard_units(x)
-    z, labels = scaling.apply(x).T, positive.astype(float)
-    rows = [LogisticRows(z[:, own], labels[own], np.ones(len(own))) for own in grouping.rows()]
-    return LogisticEvidence(rows), 1 / scaling.scale
-
-
-def _softmax_half(
-    x: np.ndarray, codes: np.ndarray, classes: int, grouping: Grouping, clustered: bool
-) -> tuple[np.ndarray, np.ndarray]:
+def _softmax_half(rows: ClassRows, clustered: bool) -> tuple[np.ndarray, np.ndarray]:
     """The coefficients of multinomial logistic regression and their errors, of each feature and class."""
-    scaling, weights = standard_units(x), np.ones(len(x))
-    z = scaling.apply(x)
-    scores = softmax_regression(z.T, codes, classes, weights)
-    fits = [(1.0, np.eye(x.shape[1]), scores)]
-    errors = softmax_errors(z, codes, weights, grouping.rows(), fits, clustered=clustered) / scaling.scale
-    centred = (scores.coefficients - scores.coefficients.mean(0)) / scaling.scale
-    return centred.T.ravel(), errors.T.ravel()
+    scores = softmax_regression(rows.z.T, rows.codes, len(rows.classes), rows.weights)
+    fits = [(1.0, np.eye(rows.z.shape[1]), scores)]
+    errors = softmax_errors(rows.z, rows.codes, rows.weights, rows.parts, fits, clustered=clustered)
+    centred = scores.coefficients - scores.coefficients.mean(0)
+    scale = rows.table.scaling.scale
+    return (centred / scale).T.ravel(), (errors / scale).T.ravel()

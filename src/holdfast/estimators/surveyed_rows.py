@@ -10,7 +10,7 @@ import pandas as pd
 
 from holdfast.core.grouping import group_text
 from holdfast.core.progress import Progress
-from holdfast.estimators.contract import ArrayRows, array_rows
+from holdfast.estimators.array_rows import ArrayRows, array_rows
 from holdfast.estimators.rows import Collect, RowSums
 from holdfast.tables.encoding import EncodedRows, RowEncoding, class_labels
 from holdfast.tables.missing import CountedRows, about_dropped

@@ -17,7 +17,8 @@ from holdfast.algorithms.losses.squared import SecondMoments, second_moments
 from holdfast.core.grouping import group_rows
 from holdfast.core.moments import Scaling, own_units, standard_units
 from holdfast.core.run import Run, run
-from holdfast.estimators.contract import LinearClassifier, LinearRegressor, two_classes
+from holdfast.estimators.array_rows import two_classes
+from holdfast.estimators.contract import LinearClassifier, LinearRegressor
 
 
 def fit_side_by_side(

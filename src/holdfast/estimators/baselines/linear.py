@@ -9,11 +9,32 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, la
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from holdfast.algorithms.losses.squared import second_moments
-from holdfast.core.grouping import group_rows
+from holdfast.core.grouping import Grouping, group_rows
 from holdfast.core.moments import StandardizedMoments, collect_moments, standard_units, standardized
 from holdfast.core.versions import for_comparisons
-from holdfast.estimators.contract import LinearClassifier, LinearRegressor, regression_rows
+from holdfast.estimators.contract import LinearClassifier, LinearRegressor
+
+
+def regression_rows(
+    estimator: Any, X: Any, y: Any, environments: Any, **options: Any
+) -> tuple[np.ndarray, np.ndarray, Grouping]:
+    """Rows of numbers for a linear regression, and their environments, whose labels the estimator learns.
+
+    Args:
+        estimator: that is fitted.
+        X: (rows, features).
+        y: (rows,).
+        environments: one label for each row; None: one environment.
+        options: of scikit-learn's `validate_data`.
+
+    Example:
+        >>> regression_rows(PooledRegressor(), [[1], [2]], [3, 4], ["a", "b"])[2].labels
+        ['a', 'b']
+    """
+    inputs, targets = validate_data(estimator, X, y, y_numeric=True, dtype=np.float64, **options)
+    grouping = group_rows(environments, len(targets))
+    estimator.environments_ = grouping.labels
+    return inputs, targets, grouping
 
 
 class PooledRegressor(LinearRegressor):
@@ -182,24 +203,22 @@ class InvariantGradientRegressor(LinearRegressor):
         inputs, targets, grouping = regression_rows(self, X, y, environments)
         if not self.gamma >= 0:
             raise ValueError(f"gamma must be at least 0, got {self.gamma}")
-        if self.reference is not None and self.reference not in grouping.labels:
-            raise ValueError(f"reference must be among {grouping.labels}, got {self.reference!r}")
+        labels, parts = list(grouping.labels), grouping.rows()
+        if self.reference is not None and self.reference not in labels:
+            raise ValueError(f"reference must be among {labels}, got {self.reference!r}")
         scaling, response = standard_units(inputs), standard_units(targets[:, None])
-        if self.reference is not None:
-            calm = grouping.rows()[list(grouping.labels).index(self.reference)]
-            scaling = scaling._replace(location=inputs[calm].mean(0))
-            response = response._replace(location=targets[calm].mean(keepdims=True))
-        data = second_moments(scaling.apply(inputs), response.apply(targets[:, None])[:, 0], grouping.rows())
-        # Everything is measured from the origin, so the column of ones is not needed.
-        second, cross = np.asarray(data.second)[:, :-1, :-1], np.asarray(data.cross)[:, :-1]
-        counts = np.array([len(rows) for rows in grouping.rows()])
+        counts = np.array([len(rows) for rows in parts])
         if self.reference is None:
-            means = np.column_stack([np.asarray(data.second)[:, :-1, -1], np.asarray(data.cross)[:, -1]])
-            variation = np.trace(second, axis1=1, axis2=2) + np.asarray(data.square) - np.square(means).sum(1)
+            both = np.column_stack([scaling.apply(inputs), response.apply(targets[:, None])])
             large = counts >= min(ROWS_PER_FEATURE * inputs.shape[1], counts.max())
-            reference = int(np.argmin(np.where(large, variation, np.inf)))
+            reference = int(np.argmin(np.where(large, [both[rows].var(0).sum() for rows in parts], np.inf)))
         else:
-            reference = list(grouping.labels).index(self.reference)
+            reference = labels.index(self.reference)
+            scaling = scaling._replace(location=inputs[parts[reference]].mean(0))
+            response = response._replace(location=targets[parts[reference]].mean(keepdims=True))
+            both = np.column_stack([scaling.apply(inputs), response.apply(targets[:, None])])
+        products = np.stack([both[rows].T @ both[rows] / len(rows) for rows in parts])
+        second, cross = products[:, :-1, :-1], products[:, :-1, -1]
         shares = counts / counts.sum()
         pooled, pooled_cross = np.einsum("e,eij->ij", shares, second), shares @ cross
         self.gamma_ = min(float(self.gamma), _largest_gamma(pooled, second[reference]))
@@ -208,7 +227,7 @@ class InvariantGradientRegressor(LinearRegressor):
         found = np.linalg.pinv(quadratic, hermitian=True) @ linear
         self.coef_, shift = scaling.undo(found * response.scale[0])
         self.intercept_ = float(response.location[0] + shift)
-        self.reference_ = grouping.labels[reference]
+        self.reference_ = labels[reference]
         return self
 
 

@@ -1,8 +1,7 @@
 """What varies between environments in embeddings of any network, as arrays: find it, remove it, balance it.
 
-`discover` goes from moments of the classes (`components`) to directions that vary (`variation`), scores of the rows
-along them and groups of rows with similar scores (`attributes`), tests of what stays the same (`invariance`), and
-sentences (`explanation`).
+`discover` goes from moments of the classes to directions that vary (`variation`), scores of the rows along them and
+groups of rows with similar scores (`attributes`), tests of what stays the same (`invariance`), and sentences.
 `holdfast.torch` does the same for a torch network and its data.
 """
 

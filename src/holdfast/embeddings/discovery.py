@@ -20,6 +20,8 @@ from holdfast.estimators.search.class_means import widest_share
 SMALL_SHIFT = 0.05
 _WORDS_OF_CLASSES = ("the classes differ", "separates the classes", "the variance within classes")
 _WORDS_OF_NUMBERS = ("features follow the target", "follows the target", "the variance that the target leaves")
+# Labels with more different values than this are numbers, or identifiers.
+MOST_LABELS = 1000
 
 
 def explain(variation: Variation, tests: InvarianceTests, grouping: Grouping, classes: tuple) -> Iterator[str]:
@@ -127,10 +129,6 @@ def _label_sentences(variation: Variation, classes: tuple) -> Iterator[str]:
 
 def _p_value(value: float) -> str:
     return "p < 1e-99" if value < 1e-99 else f"p = {value:.2g}"
-
-
-# Labels with more different values than this are numbers, or identifiers.
-MOST_LABELS = 1000
 
 
 @dataclass(frozen=True, repr=False)

@@ -25,6 +25,13 @@ from holdfast.estimators.search.class_means import (
 
 # Components with less than this share of the largest variance are rounding.
 SMALLEST_VARIANCE = 1e-10
+# So many components are compared unless the rows are few: a rule that does not look at what differs between
+# environments, so that the level of the tests is what it says. Fewer miss attributes that a network hardly uses, more
+# make the directions less certain.
+COMPONENTS = 20
+# The smallest class of an environment has so many rows for each component, or fewer components are compared.
+ROWS_PER_COMPONENT = 5
+LEVEL = 0.01
 
 
 class Components(NamedTuple):
@@ -175,15 +182,6 @@ def target_units(components: Components) -> tuple[float, float]:
     total = components.moments.sums[:, 0].sum(0)
     mean, square = total[0, 1] / total[0, 0], total[1, 1] / total[0, 0]
     return float(components.moments.shift[0] + mean), float(np.sqrt(max(square - mean**2, 1e-300)))
-
-
-# So many components are compared unless the rows are few: a rule that does not look at what differs between
-# environments, so that the level of the tests is what it says. Fewer miss attributes that a network hardly uses, more
-# make the directions less certain.
-COMPONENTS = 20
-# The smallest class of an environment has so many rows for each component, or fewer components are compared.
-ROWS_PER_COMPONENT = 5
-LEVEL = 0.01
 
 
 @dataclass(frozen=True, repr=False)

@@ -30,6 +30,8 @@ POINTS, OUTER = 41, (0.01, 0.99)
 # Directions with less than this share of the largest eigenvalue are not measured in an environment, where each feature
 # counts in units of its standard deviation over all rows.
 NEGLIGIBLE = 1e-9
+# Of a progress bar: looking for curves and products, the fit of straight lines, and the fit with curves and products.
+STAGES = (30, 30, 40)
 
 
 class EffectCurves(NamedTuple):
@@ -126,9 +128,6 @@ def effect_curves(
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-# Of a progress bar: looking for curves and products, the fit of straight lines, and the fit with curves and products.
-STAGES = (30, 30, 40)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

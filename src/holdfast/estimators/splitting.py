@@ -20,6 +20,8 @@ from holdfast.estimators.inference import pooled_covariance, softmax_errors, sta
 from holdfast.estimators.search.class_fits import softmax_regression
 from holdfast.estimators.search.evidence import Evidence, LogisticEvidence, SquaredEvidence
 
+INTERVAL_COLUMNS = ("coefficient", "standard_error", "low", "high")
+
 
 def held_out_errors(
     estimators: Mapping[str, EnvironmentEstimator],
@@ -67,9 +69,6 @@ def held_out_errors(
             if progress is not None:
                 progress(int(out.notna().to_numpy().sum()), out.size)
     return out
-
-
-INTERVAL_COLUMNS = ("coefficient", "standard_error", "low", "high")
 
 
 def split_intervals(

@@ -14,6 +14,17 @@ from holdfast.core.moments import StandardizedMoments, collect_moments, standard
 from holdfast.core.versions import for_comparisons
 from holdfast.estimators.contract import LinearClassifier, LinearRegressor
 
+# A reference with fewer rows for each feature has no second moments to speak of.
+ROWS_PER_FEATURE = 2
+# The objective has no minimum from a certain gamma on; of the way there, this share is taken at most.
+LARGEST_SHARE = 0.5
+# Second moments are compared up to this share of the reference, for features that do not vary in it.
+RIDGE = 1e-8
+# A test of equal residuals in an environment needs a few of them; smaller ones are left out of the tests.
+FEWEST_ROWS = 10
+# All sets of features are searched: 2^16 of them take seconds, each further feature doubles that.
+MOST_FEATURES = 16
+
 
 def regression_rows(
     estimator: Any, X: Any, y: Any, environments: Any, **options: Any
@@ -145,14 +156,6 @@ class AnchorRegressor(LinearRegressor):
         return self
 
 
-# A reference with fewer rows for each feature has no second moments to speak of.
-ROWS_PER_FEATURE = 2
-# The objective has no minimum from a certain gamma on; of the way there, this share is taken at most.
-LARGEST_SHARE = 0.5
-# Second moments are compared up to this share of the reference, for features that do not vary in it.
-RIDGE = 1e-8
-
-
 class InvariantGradientRegressor(LinearRegressor):
     """Least squares that pays more for the errors that environments add to those of a reference.
 
@@ -243,10 +246,6 @@ def _largest_gamma(pooled: np.ndarray, reference: np.ndarray) -> float:
     return np.inf if largest <= 1 else 1 + LARGEST_SHARE * (largest / (largest - 1) - 1)
 
 
-# A test of equal residuals in an environment needs a few of them; smaller ones are left out of the tests.
-FEWEST_ROWS = 10
-
-
 class InvariantCausalRegressor(LinearRegressor):
     """Least squares on the features that belong to every set which predicts the target equally well everywhere.
 
@@ -318,10 +317,6 @@ def _on_lasso_path(inputs: np.ndarray, targets: np.ndarray, count: int) -> np.nd
     _, _, coefficients = lars_path(scaling.apply(inputs)[:, varying], targets - targets.mean(), method="lasso")
     entry = np.where(coefficients.any(1), (coefficients != 0).argmax(1), coefficients.shape[1])
     return np.sort(varying[np.argsort(entry, kind="stable")[:count]])
-
-
-# All sets of features are searched: 2^16 of them take seconds, each further feature doubles that.
-MOST_FEATURES = 16
 
 
 class InvariantLeastSquares(LinearRegressor):

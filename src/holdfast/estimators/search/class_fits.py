@@ -18,6 +18,10 @@ STEPS = 50  # of Newton; ten are enough unless classes can be separated
 SMALLEST_GAIN = 1e-10
 # The weak ridge of one observation keeps coefficients finite if classes can be separated; intercepts are almost free.
 RIDGE, RIDGE_OF_INTERCEPT = 1.0, 1e-6
+# Points of the normal law in `expected_log_loss`; with 256, the error is far below the sampling error of a table.
+POINTS = 256
+# Of the features that add nothing, this share is left out at once.
+REMOVED_SHARE = 0.1
 
 
 def softmax_regression(columns: np.ndarray, codes: np.ndarray, classes: int, weights: np.ndarray) -> LinearModel:
@@ -176,12 +180,6 @@ def _descend(parts: Sequence[LogisticRows], totals: np.ndarray, ridge: np.ndarra
         w, value = w - length * direction, proposed
         gradient = downhill(w)
     return w
-
-
-# Points of the normal law in `expected_log_loss`; with 256, the error is far below the sampling error of a table.
-POINTS = 256
-# Of the features that add nothing, this share is left out at once.
-REMOVED_SHARE = 0.1
 
 
 class ClassSums(NamedTuple):

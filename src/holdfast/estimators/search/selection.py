@@ -1,11 +1,17 @@
-"""Which features have effects that hold in all environments.
+"""Which features have effects that hold in all environments: sets of features, followed to where exponents take them.
 
-Every set of features is followed to where the exponents of `holdfast.theory.effects` take it
-(`holdfast.estimators.search.selection`), and among the sets that stay as they are the one that predicts best, by the
-Bayesian information criterion, is selected. What is left to decide is where to start. The sets that SGD could leave
-alive are those of features with the largest washing strengths 2 |g| / Var g, the last to be washed out as the
-amplification grows, so the search starts from nothing, from everything, and from the first features of that ranking:
-at the start and at the pooled fit, for gradients and for effects.
+At the pooled fit of a set its features have no mean gradient, so every exponent (`holdfast.theory.effects`) is at most
+-eta (1 + k)^2 Var / 2: a feature whose effect varies beyond sampling error has a negative exponent at any amplification
+and goes, the most variable first. A feature outside the set with a mean gradient comes in if all effects then still
+hold. Nothing else counts, since the gradients of a missing feature vary with everything that it causes. A set that
+separates two classes perfectly leaves no errors that could vary; in that case the exponents at the start decide, where
+nothing is fitted yet. Among the sets that stay as they are, the best by the Bayesian information criterion is selected.
+
+What is left to decide is where to start. The sets that SGD could leave alive are those of features with the largest
+washing strengths 2 |g| / Var g, the last to be washed out as the amplification grows, so the search starts from
+nothing, from everything, and from the first features of that ranking: at the start and at the pooled fit, for gradients
+and for effects. Features that belong together, such as the levels of a category, form a group; groups come and go as a
+whole.
 """
 
 from collections.abc import Iterator
@@ -36,6 +42,8 @@ LEAST_INFORMATION = 0.01
 MOST_FEATURES = 0.5
 # Of a large set that varies, this share is removed at once.
 REMOVED_SHARE = 0.1
+# Sizes of the first sets of a ranking: all up to this many groups, beyond it as many, spaced geometrically.
+SIZES = 16
 
 
 class Groups:
@@ -65,6 +73,10 @@ class Groups:
     def features(self, members: np.ndarray) -> np.ndarray:
         """(features,): whether all groups that a feature needs are among the members, (groups,)."""
         return members[self.codes] if self.second is self.codes else members[self.codes] & members[self.second]
+
+    def size(self, members: np.ndarray) -> int:
+        """How many features the members have."""
+        return int(self.features(members).sum())
 
     def owned(self, members: np.ndarray, number: int | np.integer) -> np.ndarray:
         """The features that the members would lose without one of them, or gain with one more."""
@@ -120,7 +132,7 @@ class FeatureSetSearch:
         Args:
             members: (groups,), which groups are in the set.
         """
-        while members.tobytes() not in self.seen and self._size(members) <= MOST_FEATURES * self.rows:
+        while members.tobytes() not in self.seen and self.groups.size(members) <= MOST_FEATURES * self.rows:
             fitted, test = self._pooled_fit(members)
             # features that do nothing would only dilute the test of the others
             needed = self._without_the_idle(members, fitted)
@@ -134,7 +146,7 @@ class FeatureSetSearch:
             accepted = equal and (informative or not self.varying(here, members, members).any())
             self.seen[members.tobytes()] = accepted
             if accepted:
-                criterion = information_criterion(self.evidence, fitted, self._size(members))
+                criterion = information_criterion(self.evidence, fitted, self.groups.size(members))
                 self.stable.append(StableSet(criterion, members, fitted))
                 members = self._with_one_more(members, fitted)
             else:
@@ -160,10 +172,6 @@ class FeatureSetSearch:
             members = members.copy()
             members[chosen[_lowest(np.array(scores))]] = False
             yield members
-
-    def best(self) -> StableSet:
-        """The stable set with the lowest information criterion."""
-        return min(self.stable, key=lambda entry: entry.criterion)
 
     def varying(self, fitted: LinearModel, tested: np.ndarray, members: np.ndarray) -> np.ndarray:
         """(groups,): those of the tested groups whose effects vary beyond sampling error, everything else as fitted.
@@ -216,9 +224,6 @@ class FeatureSetSearch:
             if self._equal(more):
                 return more
         return members
-
-    def _size(self, members: np.ndarray) -> int:
-        return int(self.groups.features(members).sum())
 
     def _equal(self, members: np.ndarray) -> bool:
         return self._pooled_fit(members)[1].significance >= self.significance
@@ -292,10 +297,6 @@ def _lowest(values: np.ndarray) -> np.ndarray:
     return np.argsort(values, kind="stable")[: max(1, int(REMOVED_SHARE * len(values)))]
 
 
-# Sizes of the first sets of a ranking: all up to this many groups, beyond it as many, spaced geometrically.
-SIZES = 16
-
-
 class Selection(NamedTuple):
     """The features whose effects hold in all environments, and what was found on the way.
 
@@ -347,7 +348,7 @@ def select(
         search.settle(members)
         # a step takes a look at each member, so that the first steps are the longest
         eliminating(groups.count**2 - int(members.sum()) ** 2, groups.count**2)
-    best = search.best()
+    best = min(search.stable, key=lambda entry: entry.criterion)
     selected = groups.features(best.members)
     everything = np.ones(groups.count, bool)
     varies = search.varying(best.fitted, everything, best.members) | search.unsettling(best.members, best.fitted)

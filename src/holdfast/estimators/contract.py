@@ -27,11 +27,9 @@ class EnvironmentEstimator(Protocol):
 
     def fit(self, X: Any, y: Any, *, environments: Any = None) -> Self:
         """Fit to rows X, responses y and one label of an environment for each row; None: one environment."""
-        ...
 
     def predict(self, X: Any) -> np.ndarray:
         """(rows,), the predicted responses."""
-        ...
 
 
 # Types of settings; what is not a number by the rule is one of the names.

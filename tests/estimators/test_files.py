@@ -7,7 +7,9 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression
 
 from holdfast.estimators import HeteroClassifier, HeteroRegressor, HeteroSelector, HeteroSplineRegressor
+from holdfast.estimators.baselines import PooledClassifier
 from holdfast.estimators.files import fit_table, held_out_table
+from holdfast.estimators.splitting import held_out_errors
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +63,16 @@ def test_values_of_an_environment_that_is_held_out_are_not_imputed_from_it(plant
         predicted = LinearRegression().fit(x[~test], y[~test]).predict(x[test])
         error = np.square(predicted - y[test]).mean()
         np.testing.assert_allclose(found.loc[site], error, rtol=1e-8)
+
+
+@pytest.mark.parametrize("labels", [["short", "tall"], ["short", "medium", "tall"]])
+def test_the_pooled_fit_of_classes_is_the_pooled_classifier_however_many_there_are(plants, tmp_path, labels):
+    frame = plants.assign(grown=pd.qcut(plants["grown"], len(labels), labels=labels).astype(str))
+    path = tmp_path / "plants.csv"
+    frame.to_csv(path, index=False)
+    found = held_out_table(path, "grown", "site", invariance="class_means")
+    columns = (frame[["light", "water"]], frame["grown"], frame["site"])
+    np.testing.assert_allclose(found["pooled"], held_out_errors({"pooled": PooledClassifier()}, *columns)["pooled"])
 
 
 @pytest.mark.parametrize("target", ["grown", "tall"])

@@ -3,10 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc, ndtri, stdtr
+from scipy.special import chdtrc, chdtri, ndtri, stdtr
 
 # More degrees of freedom than this are as good as infinitely many.
 MANY_DEGREES = 1e9
+BISECTIONS = 60
 
 
 class RandomEffects(NamedTuple):
@@ -91,3 +92,64 @@ def random_effects(estimates: np.ndarray, errors: np.ndarray, degrees: np.ndarra
         np.where(several, chdtrc(spare, normal), np.where(count > 0, 1.0, np.nan)),
         count,
     )
+
+
+def largest_spread(estimates: np.ndarray, errors: np.ndarray, confidence: float = 0.95) -> np.ndarray:
+    """(features,): the largest standard deviation between environments that the estimates do not exclude.
+
+    It is the tau at which Q(tau) = sum_e (b_e - mean)^2 / (s_e^2 + tau^2) has fallen to the quantile of its chi-square
+    law that the confidence asks for; NaN for fewer than two estimates.
+
+    Args:
+        estimates: b, (environments, features); NaN where an effect is not measured.
+        errors: s, their standard errors.
+        confidence: of the bound.
+
+    Reference: W. Viechtbauer, Statistics in Medicine 26 (2007), the Q-profile method.
+
+    Example, of ten exact effects with standard deviation 1 that of all environments is at most 1.6:
+        >>> random = np.random.default_rng(0)
+        >>> effects = random.standard_normal((10, 1))
+        >>> largest_spread(effects / effects.std(ddof=1), np.full((10, 1), 1e-6)).round(2).tolist()
+        [1.65]
+    """
+    known = np.isfinite(estimates) & np.isfinite(errors) & (errors > 0)
+    b, variance = np.where(known, estimates, 0.0), np.where(known, errors, 1.0) ** 2
+    spare = known.sum(0) - 1
+    limit = chdtri(np.maximum(spare, 1), confidence)
+
+    def variation(between: np.ndarray) -> np.ndarray:
+        weight = known / (variance + between**2)
+        mean = (weight * b).sum(0) / np.maximum(weight.sum(0), np.finfo(float).tiny)
+        return (weight * (b - mean) ** 2).sum(0)
+
+    low = np.zeros(b.shape[1])
+    # Q(tau) is at most the sum of squares over tau^2
+    high = np.sqrt(np.where(known, (b - b.min(0)) ** 2, 0.0).sum(0) / limit) + np.finfo(float).tiny
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        above = variation(middle) > limit
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.where(spare > 0, high, np.nan)
+
+
+def detectable_spread(errors: np.ndarray, level: float, power: float = 0.8) -> np.ndarray:
+    """(features,): the standard deviation between environments that a test of equality would find, with this power.
+
+    With equal errors s, Q is (1 + tau^2 / s^2) times a chi-square variable; s^2 is taken to be the harmonic mean of the
+    variances. NaN for fewer than two estimates.
+
+    Args:
+        errors: s, (environments, features); NaN where an effect is not measured.
+        level: of the test.
+        power: how often it rejects.
+
+    Example:
+        >>> detectable_spread(np.full((10, 1), 0.1), level=0.05).round(3).tolist()
+        [0.146]
+    """
+    known = np.isfinite(errors) & (errors > 0)
+    spare = np.maximum(known.sum(0) - 1, 1)
+    variance = known.sum(0) / np.maximum((known / np.where(known, errors, 1.0) ** 2).sum(0), np.finfo(float).tiny)
+    ratio = chdtri(spare, level) / chdtri(spare, power)
+    return np.where(known.sum(0) > 1, np.sqrt(variance * np.maximum(ratio - 1, 0.0)), np.nan)

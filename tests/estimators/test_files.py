@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression
 from holdfast.estimators import HeteroClassifier, HeteroRegressor, HeteroSelector, HeteroSplineRegressor
 from holdfast.estimators.baselines import PooledClassifier
 from holdfast.estimators.files import fit_table, held_out_table
-from holdfast.estimators.splitting import held_out_errors
+from holdfast.estimators.held_out import held_out_errors
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from sklearn.linear_model import LinearRegression
 
 from holdfast.datasets import toy_dataset
 from holdfast.estimators import HeteroRegressor
-from holdfast.estimators.splitting import held_out_errors
+from holdfast.estimators.held_out import held_out_errors
 from holdfast.plots.features import draw_held_out
 
 

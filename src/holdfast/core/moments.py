@@ -275,6 +275,21 @@ class StandardizedMoments(NamedTuple):
         """All that the squared loss depends on."""
         return SecondMoments(self.second, self.cross, self.square)
 
+    @property
+    def covariances(self) -> np.ndarray:
+        """(environments, features + 1, features + 1), within each environment; the response comes last."""
+        upper = np.concatenate([self.second, self.cross[:, :, None]], axis=2)
+        lower = np.concatenate([self.cross, self.square[:, None]], axis=1)[:, None]
+        products = np.concatenate([upper, lower], axis=1)
+        return products if self.within else products - self.means[:, :, None] * self.means[:, None, :]
+
+    def barring(self, columns: np.ndarray) -> "StandardizedMoments":
+        """The moments of a table in which these features, (features,), are constant, so that nothing can use them."""
+        kept = np.append(~columns, True)
+        inside = kept[:-1]
+        second = self.second * (inside[:, None] & inside)
+        return self._replace(second=second, cross=self.cross * inside, means=self.means * kept)
+
 
 def standardized(moments: MomentSums, *, within: bool = False) -> StandardizedMoments:
     """Standardise features and response by their pooled means and standard deviations.

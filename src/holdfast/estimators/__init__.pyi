@@ -5,6 +5,7 @@ from .effects import EffectTables as EffectTables
 from .expansion import EffectExpansion as EffectExpansion
 from .files import FittedTable as FittedTable
 from .files import fit_table as fit_table
+from .held_out import held_out_errors as held_out_errors
 from .matrix_sensing import HeteroMatrixSensing as HeteroMatrixSensing
 from .matrix_sensing import HeteroQuadraticRegressor as HeteroQuadraticRegressor
 from .mixed import MixedRegressor as MixedRegressor
@@ -13,6 +14,4 @@ from .screening import diagnose_curvature as diagnose_curvature
 from .selector import HeteroSelector as HeteroSelector
 from .spline import EffectCurves as EffectCurves
 from .spline import HeteroSplineRegressor as HeteroSplineRegressor
-from .splitting import held_out_errors as held_out_errors
-from .splitting import split_intervals as split_intervals
 from .summary import TableSummary as TableSummary

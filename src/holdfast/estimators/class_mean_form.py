@@ -10,8 +10,8 @@ from holdfast.core.moments import Scaling
 from holdfast.estimators.advice import SIGNIFICANT
 from holdfast.estimators.description import Coordinates, TableFindings, class_table
 from holdfast.estimators.effects import OwnEffects, describe_effects
-from holdfast.estimators.inference import contrasts, discriminant_errors
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
+from holdfast.estimators.relations import relations_alone
 from holdfast.estimators.search.class_fits import (
     expected_log_loss,
     held_out_discriminant_losses,
@@ -95,22 +95,21 @@ def fit_class_means(
     chosen = choose_pooling(pooling, held_out, counts / counts.sum(), selected, float(varies.mean()))
     scores = blend(strict, everything, chosen.weight)
     widest = _widest(own)
-    coefficients, errors = np.full((2, classes, features), np.nan)
+    coefficients = np.full((classes, features), np.nan)
     if not rotation:
-        coefficients = contrasts(classes) @ scores.coefficients
-        if counts.sum() > (classes - 1) * (1 + (features if chosen.weight else int(selected.sum()))):
-            errors = discriminant_errors(statistics, system.directions[:, selected], chosen.weight)
+        coefficients = _log_odds(scores).coefficients
+        coefficients = coefficients if len(coefficients) == 1 else coefficients - coefficients.mean(0)
     scaling = Scaling(statistics.location, statistics.scale, statistics.constant)
     table = class_table(names, moments.labels, scaling, moments.classes, response)._replace(compared="class difference")
+    alone, units = _alone(own, widest), np.ones(features) if rotation else 1 / statistics.scale
     tables = describe_effects(
-        _alone(own, widest),
+        alone,
         _of_widest(coefficients, widest),
-        _of_widest(errors, widest),
         selected=selected,
-        varies=varies,
         names=[f"direction {number + 1}" for number in range(features)] if rotation else names,
         labels=moments.labels,
-        units=1.0 if rotation else 1 / statistics.scale,
+        units=units,
+        more=relations_alone(alone, units),
     )
     # differences within environments are misled where the levels of features differ between them
     whole = linear_discriminant(_without_environments(statistics))
@@ -133,6 +132,9 @@ def fit_class_means(
         explained,
         by_all,
         explained_by(statistics, scores),
+        varies=varies,
+        declared=np.ones(features, bool),  # the class comes first
+        dropped=np.zeros(features, bool),
         pooled_equality=equality,
         of_class=tuple(moments.classes[number] for number in widest) if classes > 2 else (),
         first=tuple(first),

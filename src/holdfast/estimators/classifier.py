@@ -23,7 +23,6 @@ from holdfast.estimators.description import (
     coordinate_systems,
 )
 from holdfast.estimators.effects import EffectTables
-from holdfast.estimators.inference import softmax_errors
 from holdfast.estimators.linear import STAGE, DescribedFit, fit_linear
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.rows import ChunkRows, Rows, dask_rows, sum_rows
@@ -90,7 +89,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         strict_coef_, pooled_coef_: as `coef_`, of the invariant features alone, and of all features.
         effects_: environments x features, in log-odds; by `class_means`, those that a feature alone would have. Of more
             than two classes, on the one for which they have the widest range; `summary()` says which.
-        invariant_, stability_, effect_tables_, advice_, environments_, directions_, coordinates_, scale_,
+        invariant_, relations_, effect_tables_, advice_, environments_, directions_, coordinates_, scale_,
             response_scale_, passes_: as in `HeteroRegressor`.
 
     Example:
@@ -159,7 +158,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         x, y, _ = total.sample.arrays
         # one wrong row of the sample is enough to know
         separated = separates(x, y) and (len(y) == total.rows or table.all(separates))
-        self.advice_ = [*reason, *self.advice_, *([_SEPARATED[chosen]] if separated else [])]
+        self.notes_ = [*reason, *self.notes_, *([_SEPARATED[chosen]] if separated else [])]
         self.passes_ = rows.passes.count
         return self
 
@@ -239,6 +238,7 @@ def _of_several(
         parts = [_search(rows, one, [system], settings, next(reports)) for one in classes]
         varies = np.any([part.varies for part in parts], axis=0)
         selected = np.any([part.selected for part in parts], axis=0) & ~varies
+        selected &= ~np.any([part.dropped for part in parts], axis=0)
         strict = _softmax(rows, system.directions[:, selected])
         chances = log_softmax(rows.z @ strict.coefficients.T + strict.intercept, axis=1)
         deviance = -2 * rows.weights @ np.take_along_axis(chances, rows.codes[:, None], 1)[:, 0]
@@ -253,27 +253,23 @@ def _of_several(
 
     weights = rows.counts / rows.counts.sum()
     pooling = choose_pooling(settings.pooling, held_out, weights, selected, float(varies.mean()))
-    pooled, a = _softmax(rows, system.directions), pooling.weight
-    fits = [(1 - a, system.directions[:, selected], strict), (a, system.directions, pooled)]
-    errors = softmax_errors(rows.z, rows.codes, rows.weights, rows.parts, fits)
-    if rows.weights.sum() <= (len(classes) - 1) * (1 + (len(selected) if a else int(selected.sum()))):
-        errors = np.full_like(errors, np.nan)
+    dropped = np.any([part.dropped for part in parts], axis=0)
+    pooled = _softmax(rows, system.directions[:, ~dropped])
     tables, widest = _of_widest(parts)
-    own = own_error = np.nan
+    own: Any = np.nan
     if system.name == "features":
-        coefficients = blend(strict, pooled, a).coefficients
-        own, own_error = (
-            np.take_along_axis(part, widest[None], 0)[0] / rows.table.scaling.scale
-            for part in (coefficients - coefficients.mean(0), errors)
-        )
-    stability = tables.stability.assign(coefficient=own, standard_error=own_error, varies=varies, selected=selected)
+        coefficients = blend(strict, pooled, pooling.weight).coefficients
+        own = np.take_along_axis(coefficients - coefficients.mean(0), widest[None], 0)[0] / rows.table.scaling.scale
+    relations = tables.relations.assign(coefficient=own, selected=selected)
     explained, explained_by_all, explained_by_fit = np.mean(
         [[each.explained, each.explained_by_all, each.explained_by_fit] for each in parts], axis=0
     ).tolist()
     return parts[0]._replace(
         strict=strict,
         pooled=pooled,
-        tables=tables._replace(stability=stability),
+        tables=tables._replace(relations=relations),
+        varies=varies,
+        dropped=dropped,
         pooling=pooling,
         explained=explained,
         explained_by_all=explained_by_all,
@@ -289,15 +285,15 @@ def _of_several(
 def _of_widest(found: Sequence[TableFindings]) -> tuple[EffectTables, np.ndarray]:
     """The effects of each feature on the class for which they range widest, and the numbers of these classes."""
     tables = [each.tables for each in found]
-    ranges = [table.stability["highest_effect"] - table.stability["lowest_effect"] for table in tables]
+    ranges = [table.relations["highest_effect"] - table.relations["lowest_effect"] for table in tables]
     widest = np.argmax(np.nan_to_num(ranges), axis=0)
-    names = tables[0].stability.index
+    names = tables[0].relations.index
     effects, errors, degrees = (
         pd.DataFrame({name: getattr(tables[number], part)[name] for name, number in zip(names, widest, strict=True)})
         for part in ("effects", "errors", "degrees")
     )
-    stability = pd.concat([tables[number].stability.iloc[[place]] for place, number in enumerate(widest)])
-    return EffectTables(effects, errors, degrees, stability), widest
+    relations = pd.concat([tables[number].relations.iloc[[place]] for place, number in enumerate(widest)])
+    return EffectTables(effects, errors, degrees, relations), widest
 
 
 def _softmax(rows: ClassRows, directions: np.ndarray) -> LinearModel:

@@ -50,6 +50,8 @@ class FitSettings:
     search: Search = "exponents"
     significance: Significance = 0.001
     tolerance: Tolerance = 0.0
+    before: Sequence[Any] = ()
+    after: Sequence[Any] = ()
     verbose: Verbosity = 0
 
 
@@ -59,6 +61,32 @@ class SearchSettings(FitSettings):
 
     groups: Sequence[Any] | None = None
     rotation: bool = False
+
+
+def declared(settings: Any, names: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """(features,) each: which are declared to come before the response, and which after it.
+
+    Example:
+        >>> declared(SearchSettings(before=["dose"], after=[2]), ["dose", "age", "marker"])[1].tolist()
+        [False, False, True]
+    """
+    names, masks = [str(name) for name in names], []
+    for argument in ("before", "after"):
+        given = getattr(settings, argument)
+        columns = [given] if isinstance(given, str) else list(given)
+        mask = np.zeros(len(names), bool)
+        for column in columns:
+            if isinstance(column, str) and column in names:
+                mask[names.index(column)] = True
+            elif isinstance(column, (int, np.integer)) and not isinstance(column, bool) and 0 <= column < len(names):
+                mask[column] = True
+            else:
+                known = ", ".join(names[:20])
+                raise ValueError(f"{argument} must hold names or numbers of features ({known}), got {column!r}")
+        masks.append(mask)
+    if (both := np.flatnonzero(masks[0] & masks[1])).size:
+        raise ValueError(f"before and after must not share a feature, got {names[both[0]]!r} in both")
+    return masks[0], masks[1]
 
 
 def check_settings(estimator: Any) -> None:

@@ -141,6 +141,9 @@ class TableFindings(NamedTuple):
         explained: share of the response that the selected features explain.
         explained_by_all: that all features explain.
         explained_by_fit: that the prediction explains, which is between them.
+        varies: (features,), which effects the search found to vary.
+        declared: (features,), which are known to come before the response, or after it.
+        dropped: (features,), which were left out because they come after the response and may change.
         groups: for each feature, the label of those that are judged together; empty if each is judged by itself.
         levels: (environments,), mean errors, in standard deviations of the response.
         equality: probability of a variation as large as that of the selected features, if they do not vary.
@@ -161,6 +164,9 @@ class TableFindings(NamedTuple):
     explained: float
     explained_by_all: float
     explained_by_fit: float
+    varies: np.ndarray
+    declared: np.ndarray
+    dropped: np.ndarray
     groups: Sequence[Any] = ()
     levels: Sequence[float] | np.ndarray = ()
     equality: float = 1.0
@@ -176,21 +182,16 @@ class TableFindings(NamedTuple):
         return LinearModel(coefficients, model.intercept + shift + self.table.response_location)
 
     @property
-    def stability(self) -> pd.DataFrame:
+    def relations(self) -> pd.DataFrame:
         """The table of features, as in `HeteroRegressor`."""
-        return self.tables.stability
+        return self.tables.relations
 
     @property
     def selected(self) -> np.ndarray:
         """(features,), which of them are invariant."""
-        return self.stability["selected"].to_numpy()
-
-    @property
-    def varies(self) -> np.ndarray:
-        """(features,), which of them vary."""
-        return self.stability["varies"].to_numpy()
+        return self.relations["selected"].to_numpy()
 
     @property
     def comparable(self) -> bool:
         """Whether several environments measure anything; a curve has no numbers of its own."""
-        return bool((self.stability["significance"].notna() | self.stability["coefficient"].isna()).any())
+        return bool((self.relations["significance"].notna() | self.relations["coefficient"].isna()).any())

@@ -1,15 +1,15 @@
-"""The effects of the features in each environment on its own, next to the selected features, as tables.
+"""The effects of the features in each environment on its own, as tables.
 
 An effect is what a regression on the rows of one environment would say, with an intercept of its own: the coefficient
-of a selected feature if all selected features are fitted together, and the coefficient of any other feature if it is
-added to the selected ones.
+of a feature if all features that are not dangerous are fitted together, and that of a dangerous one if it is added.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from holdfast.algorithms.losses import logistic
 from holdfast.algorithms.losses.logistic import LogisticRows
@@ -20,6 +20,7 @@ from holdfast.estimators.search.class_fits import with_constant
 
 # An environment whose errors have fewer degrees of freedom borrows the missing ones from all environments together.
 FEW_DEGREES = 10.0
+CONFIDENCE = 0.95  # of intervals
 # A direction is not measured in an environment if it has less than this share of the variance it has in all of them,
 # or of what the largest direction has: rounding leaves some.
 NOT_MEASURED = 1e-9
@@ -72,14 +73,11 @@ def squared_effects(moments: StandardizedMoments, selected: np.ndarray) -> OwnEf
         >>> (squared_effects(known, np.array([True])).estimates * known.scale[1] / known.scale[0]).round(1).tolist()
         [[2.0], [0.0]]
     """
-    second, cross, square, counts = moments.second, moments.cross, moments.square, moments.counts
-    smallest = SMALLEST_ERROR * float(moments.weights @ square)  # the residuals of a perfect fit are rounding
+    smallest = SMALLEST_ERROR * float(moments.weights @ moments.square)  # the residuals of a perfect fit are rounding
     # what is left within environments of a feature that is constant in each is rounding, by its variance over all rows
-    typical = np.tensordot(moments.weights, second, 1).diagonal()
-    if not moments.within:
-        x, y = moments.means[:, :-1], moments.means[:, -1]
-        second = second - x[:, :, None] * x[:, None, :]
-        cross, square = cross - x * y[:, None], square - y**2
+    typical = np.tensordot(moments.weights, moments.second, 1).diagonal()
+    counts, within = moments.counts, moments.covariances
+    second, cross, square = within[:, :-1, :-1], within[:, :-1, -1], within[:, -1, -1]
     company = _company(second, typical, selected)
     own = np.einsum("eij,ej->ei", company.inverse, cross[:, selected])
     error = np.maximum(square - np.einsum("ei,ei->e", own, cross[:, selected]), 0.0)
@@ -201,7 +199,7 @@ class EffectTables(NamedTuple):
         effects: environments x features: the effect in each environment; NaN where its rows do not identify it.
         errors: environments x features: standard errors.
         degrees: environments x features: the degrees of freedom of the errors.
-        stability: features x (coefficient, standard_error, effect, ...), see `describe_effects`.
+        relations: features x (coefficient, effect, ...), see `describe_effects`.
 
     Example:
         >>> one = pd.DataFrame({"light": [0.9, 1.1]}, ["north", "south"])
@@ -212,69 +210,67 @@ class EffectTables(NamedTuple):
     effects: pd.DataFrame
     errors: pd.DataFrame
     degrees: pd.DataFrame
-    stability: pd.DataFrame
+    relations: pd.DataFrame
 
 
 def describe_effects(
     own: OwnEffects,
     coefficients: np.ndarray,
-    standard_errors: np.ndarray,
     *,
     selected: np.ndarray,
-    varies: np.ndarray,
     names: Sequence[str],
     labels: Sequence[Any],
     units: np.ndarray | float = 1.0,
+    more: Mapping[str, np.ndarray] | None = None,
 ) -> EffectTables:
     """Tables of effects, and of what they have in common.
 
     Args:
         own: effects in each environment, of standardised variables.
         coefficients: (features,), of the fit, of standardised variables.
-        standard_errors: (features,), theirs.
         selected: (features,), the features whose effects are the same everywhere.
-        varies: (features,), whether an effect varies beyond sampling error, as the search decides it.
         names: of the features.
         labels: of the environments.
         units: (features,), what turns standardised coefficients into those of the table.
+        more: further columns of `relations`.
 
     Returns:
-        The tables. The columns of `stability` are the coefficient with its standard error; the random-effects mean of
-        the effect with its standard error, the standard deviation between environments and I^2; the lowest and the
-        highest effect over the environments that measure it well; the probability of differences as large as these
-        (`significance`); `varies` and `selected`.
+        The tables. The columns of `relations` are the coefficient; whether the feature is selected; the random-effects
+        mean of the effect with its standard error and 95 % interval, the standard deviation between environments and
+        I^2; the lowest and the highest effect over the environments that measure it well; the probability of
+        differences as large as these (`significance`).
 
     Example, the effect of a feature in two environments:
         >>> own = OwnEffects(np.array([[1.0], [3.0]]), np.array([[0.1], [0.1]]), np.full((2, 1), np.inf))
         >>> one = np.ones(1)
-        >>> tables = describe_effects(
-        ...     own, 2 * one, 0.1 * one, selected=one > 2, varies=one > 0, names=["x"], labels=["north", "south"]
-        ... )
-        >>> tables.stability.loc["x", ["effect", "lowest_effect", "highest_effect"]].tolist()
+        >>> tables = describe_effects(own, 2 * one, selected=one > 2, names=["x"], labels=["north", "south"])
+        >>> tables.relations.loc["x", ["effect", "lowest_effect", "highest_effect"]].tolist()
         [2.0, 1.0, 3.0]
     """
     found = random_effects(*own)
     # one environment says nothing about differences
     several = np.where(found.measured > 1, 1.0, np.nan)
-    low, high = _range(own)
+    lowest, highest = _range(own)
+    half = found.error * stdtrit(found.degrees, (1 + CONFIDENCE) / 2)
     columns = {
         "coefficient": coefficients * units,
-        "standard_error": standard_errors * units,
+        "selected": np.asarray(selected, bool),
         "effect": found.mean * units,
         "effect_error": found.error * units,
+        "low": (found.mean - half) * units,
+        "high": (found.mean + half) * units,
         "between": found.between * several * units,
         "i_squared": found.i_squared * several,
-        "lowest_effect": low * units,
-        "highest_effect": high * units,
+        "lowest_effect": lowest * units,
+        "highest_effect": highest * units,
         "significance": found.significance * several,
-        "varies": np.asarray(varies, bool),
-        "selected": np.asarray(selected, bool),
     }
     index, names = pd.Index(list(labels), name="environment"), list(names)
     effects, errors, degrees = (
         pd.DataFrame(part, index, names) for part in (own.estimates * units, own.errors * units, own.degrees)
     )
-    return EffectTables(effects, errors, degrees, pd.DataFrame(columns, index=pd.Index(names, name="feature")))
+    relations = pd.DataFrame(columns | dict(more or {}), index=pd.Index(names, name="feature"))
+    return EffectTables(effects, errors, degrees, relations)
 
 
 def _range(own: OwnEffects) -> tuple[np.ndarray, np.ndarray]:

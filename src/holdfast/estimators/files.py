@@ -13,9 +13,9 @@ from sklearn.utils import Tags
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.baselines.linear import PooledClassifier, PooledRegressor
 from holdfast.estimators.classifier import HeteroClassifier
+from holdfast.estimators.held_out import held_out_errors
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.spline import HeteroSplineRegressor
-from holdfast.estimators.splitting import held_out_errors
 from holdfast.estimators.surveyed_rows import SurveyedRows
 from holdfast.tables.columns import Column, encode, groups_of
 from holdfast.tables.frames import TableFrames, is_dask_frame
@@ -115,7 +115,6 @@ def fit_table(
     linear, columns = model, found.columns
     if isinstance(model, HeteroSplineRegressor):
         linear, columns = model.regressor_, _with_knots(found, model)
-    summary = model.summary()
     saved = TableModel(
         task=kind,
         target=target,
@@ -125,10 +124,10 @@ def fit_table(
         coefficients=tuple(map(tuple, np.atleast_2d(linear.coef_).astype(float).tolist())),
         intercepts=tuple(np.atleast_1d(linear.intercept_).astype(float).tolist()),
         classes=tuple(str(label) for label in model.classes_) if isinstance(model, HeteroClassifier) else (),
-        stability=tuple(_records(summary.stability, summary.of_class)),
+        relations=tuple(_records(model.findings_.relations, model.findings_.of_class)),
         effects=tuple(_effects(model.effects_)),
         advice=tuple(model.advice_),
-        notes=(*found.notes, *about_dropped(found, rows.used)),
+        notes=(*found.notes, *about_dropped(found, rows.used), *model.notes_),
         pooling=float(model.pooling_),
         rows=rows.used.complete,
     )

@@ -8,12 +8,12 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast.core.progress import Progress, stages
-from holdfast.estimators.advice import advise
-from holdfast.estimators.contract import SearchSettings
+from holdfast.estimators.advice import advise, notes
+from holdfast.estimators.contract import SearchSettings, declared
 from holdfast.estimators.description import Coordinates, TableDescription, TableFindings
 from holdfast.estimators.effects import EffectTables, describe_effects
-from holdfast.estimators.inference import blended_covariance, standard_errors
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
+from holdfast.estimators.relations import Relations, find_relations
 from holdfast.estimators.search.evidence import Evidence, explained_share
 from holdfast.estimators.search.selection import Groups, Selection, select
 from holdfast.estimators.summary import TableSummary
@@ -29,14 +29,17 @@ class SummarizedFit:
 
     Attributes:
         findings_: about the table.
+        advice_, notes_: sentences.
     """
 
     findings_: TableFindings
+    advice_: list[str]
+    notes_: list[str]
 
     def summary(self) -> TableSummary:
         """The fit as a printed table: `print(model.summary())`."""
         check_is_fitted(self)
-        return TableSummary.of(self.findings_)
+        return TableSummary(self.findings_, self.advice_, self.notes_)
 
 
 class DescribedFit(SummarizedFit):
@@ -51,14 +54,15 @@ class DescribedFit(SummarizedFit):
 
     def _describe(self, found: TableFindings) -> None:
         """Set the attributes of a fit."""
-        self.findings_, self.advice_, self.pooling_ = found, advise(found), found.pooling.weight
+        self.findings_, self.pooling_ = found, found.pooling.weight
+        self.advice_, self.notes_ = advise(found), notes(found)
         self.coef_, self.intercept_ = found.in_units(blend(found.strict, found.pooled, self.pooling_))
         self.strict_coef_, self.pooled_coef_ = (
             found.in_units(fit).coefficients for fit in (found.strict, found.pooled)
         )
         self.coordinates_, self.directions_ = found.coordinates
         self.invariant_, self.effect_tables_ = found.selected, found.tables
-        self.effects_, self.stability_ = found.tables.effects, found.stability
+        self.effects_, self.relations_ = found.tables.effects, found.relations
         self.environments_ = list(found.table.labels)
         self.scale_, self.response_scale_ = found.table.scaling.scale, found.table.response_scale
 
@@ -90,13 +94,18 @@ def fit_linear(
         evidence_in: system -> what the table says in its coordinates.
         progress: called with (done, total).
     """
+    before, after = declared(settings, table.names)
+    if settings.rotation and (before | after).any():
+        raise ValueError("before and after must be empty with rotation=True, which mixes the features, got columns")
     tried = []
     for system, report in zip(systems, stages(progress, [STAGE] * len(systems)), strict=True):
         evidence = evidence_in(system)
+        relations = find_relations(evidence, before, after)
+        usable = evidence.barring(relations.dropped) if relations.dropped.any() else evidence
         groups = _groups(settings, evidence.dimension)
         eliminate = settings.search == "elimination"
-        found = select(evidence, groups, settings.significance, eliminate=eliminate, progress=report)
-        tried.append((system, evidence, found))
+        found = select(usable, groups, settings.significance, eliminate=eliminate, progress=report)
+        tried.append((system, relations, usable, found))
     return _described(settings, table, *min(tried, key=lambda entry: entry[-1].criterion))
 
 
@@ -104,27 +113,26 @@ def _described(
     settings: SearchSettings,
     table: TableDescription,
     system: Coordinates,
+    relations: Relations,
     evidence: Evidence,
     selection: Selection,
 ) -> TableFindings:
     """The coefficients that belong to a selection, with their effects, summary, findings and advice."""
     strict, pooled, selected = selection.fitted, selection.pooled, selection.selected
-    pooling = choose_pooling(settings.pooling, evidence.held_out, evidence.weights, selected, selection.varying)
-    a, blended = pooling.weight, blend(strict, pooled, pooling.weight)
-    fitted = (int(selected.sum()) if a == 0 else evidence.dimension) + (
-        len(evidence.counts) if table.level == "environment" else 1
+    pooling = choose_pooling(
+        settings.pooling, evidence.held_out, evidence.weights, selected, selection.varying, evidence.stressed
     )
-    covariance = blended_covariance(evidence, strict, selected, pooled, a)
+    blended = blend(strict, pooled, pooling.weight)
     plain = system.name == "features"
+    units = table.response_scale / table.scaling.scale if plain else table.response_scale
     tables = describe_effects(
-        evidence.own_effects(selected),
+        relations.own,
         blended.coefficients,
-        standard_errors(covariance, round(evidence.counts.sum()), fitted),
         selected=selected,
-        varies=selection.varies,
         names=table.names if plain else [f"{system.name} {number + 1}" for number in range(evidence.dimension)],
         labels=table.labels,
-        units=table.response_scale / table.scaling.scale if plain else table.response_scale,
+        units=units,
+        more=relations.columns(units),
     )
     return TableFindings(
         table,
@@ -138,6 +146,9 @@ def _described(
         explained_share(evidence, strict),
         explained_share(evidence, pooled),
         explained_share(evidence, blended),
+        varies=selection.varies,
+        declared=np.logical_or(*declared(settings, table.names)),
+        dropped=relations.dropped,
         groups=() if settings.groups is None else list(settings.groups),
         levels=evidence.slopes(strict).intercept / evidence.response_scale,
         equality=selection.test.significance,

@@ -13,9 +13,11 @@ invariant features explain, and v the share of features (or groups of them) whos
 
     s = (L_0 - L_S) / (L_0 - L_A),    t = s (1 - v),    a = clip((0.4 - t) / 0.35, 0, 1)
 
-or a = 0 if all features predict no better than S (L_A >= L_S) or than nothing (L_0 - L_A < 0.001),
-and the coefficients are (1 - a) w_S + a w_A. The two constants were chosen on tables and simulated models of which half
-had been put aside; `docs/tabular.md` has the results on both halves.
+or a = 0 if all features predict no better than S (L_A >= L_S) or than nothing (L_0 - L_A < 0.001). If nothing varies,
+a = 1. And strictness has to pay where environments differ: with J_c the loss of the fit of c ten times as far from it as
+these environments are (`Evidence.stressed`), a is at least clip(1/2 + log(J_S / J_A) / 0.2, 0, 1). The coefficients are
+(1 - a) w_S + a w_A. The constants were chosen on tables and simulated models of which half had been put aside;
+`docs/tabular.md` has the results on both halves.
 """
 
 from collections.abc import Callable
@@ -29,6 +31,8 @@ from holdfast.core.moments import StandardizedMoments
 TRUSTED, NOT_TRUSTED = 0.4, 0.05
 # If all features together lower the logarithm of the error by less, nothing can be explained.
 NOTHING = 0.001
+# Between a tenth less and a tenth more, the losses far from these environments share the decision.
+UNDECIDED = 0.2
 # Directions with less than this share of the largest eigenvalue are collinear features, not measured ones.
 NEGLIGIBLE = 1e-12
 
@@ -75,6 +79,7 @@ def choose_pooling(
     weights: np.ndarray,
     selected: np.ndarray,
     varying: float,
+    stressed: Callable[[np.ndarray], float] | None = None,
 ) -> Pooling:
     """The weight that the held-out errors ask for; 1 for a single environment, which cannot say what is invariant.
 
@@ -84,6 +89,7 @@ def choose_pooling(
         weights: (environments,), the shares of the rows.
         selected: (features,), the invariant ones.
         varying: v.
+        stressed: columns -> the loss far from these environments (`Evidence.stressed`); None: it is not asked.
     """
     if len(weights) == 1:
         found = Pooling(1.0, float("nan"), varying)
@@ -91,6 +97,11 @@ def choose_pooling(
         sets = (np.zeros_like(selected), selected, np.ones_like(selected))
         nothing, strict, pooled = (float(weights @ held_out(np.flatnonzero(columns))) for columns in sets)
         found = pooling_weight(nothing, strict, pooled, varying)
+        if varying == 0:
+            found = found._replace(weight=1.0)
+        elif stressed is not None and found.weight < 1:
+            reserve = stressed_weight(*(stressed(np.flatnonzero(one)) for one in sets[1:]))
+            found = found._replace(weight=max(found.weight, reserve))
     return found if asked == "auto" else found._replace(weight=float(asked))
 
 
@@ -107,6 +118,20 @@ def pooling_weight(nothing: float, strict: float, pooled: float, varying: float)
     gains = pooled < strict and possible >= NOTHING
     weight = float(np.clip((TRUSTED - trust) / (TRUSTED - NOT_TRUSTED), 0.0, 1.0)) if gains else 0.0
     return Pooling(weight, explained, varying)
+
+
+def stressed_weight(strict: float, pooled: float) -> float:
+    """The least weight of the pooled fit, from the losses of both far from these environments.
+
+    Example, strictness has to pay:
+        >>> stressed_weight(strict=1.2, pooled=1.0), stressed_weight(strict=1.0, pooled=1.0)
+        (1.0, 0.5)
+    """
+    if not np.isfinite(pooled):  # no environment could be fitted by itself, so that nothing speaks against all features
+        return 1.0
+    if not np.isfinite(strict) or pooled <= 0 or strict <= 0:
+        return 0.0
+    return float(np.clip(0.5 + np.log(strict / pooled) / UNDECIDED, 0.0, 1.0))
 
 
 def held_out_squares(moments: StandardizedMoments, columns: np.ndarray) -> np.ndarray:

@@ -57,6 +57,9 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
             are suspicious. "environment": each environment has its own mean, and only effects are compared.
         rotation: the features may be an unknown rotation of what is invariant and what is not: look for coordinates
             first.
+        before, after: names or numbers of features that were recorded before the response, and of those recorded after
+            it or because of it. The first are judged by their effect on the response alone. The second are judged by
+            their slope on it, and left out unless that holds. All others are judged by both.
         verbose: 0: nothing is printed; 1: a progress bar on stderr; or a function of (done, total).
 
     Attributes:
@@ -65,13 +68,15 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         pooling_: a.
         strict_coef_, pooled_coef_: (features,), w_S, exactly 0 outside S, and w_A.
         invariant_: (features,), True in S. With `rotation`, of the columns of `directions_`.
-        stability_: table of features: the coefficient and its standard error, the mean of the effects in the
-            environments with its error, their standard deviation between environments, I^2, range and test, and
-            whether the feature varies or is selected; see `holdfast.estimators.effects`.
-        effects_: table of environments x features: the coefficient in one environment alone, of the invariant features
-            together, and of another feature next to them.
+        relations_: table of features: the coefficient; the mean effect over environments with its 95 % interval, its
+            spread and test; the reverse slope, of the feature on the response, with its spread and test; what the
+            pooled fit would lose if either moved, its reliance on the feature, and the price of leaving it out; how
+            dangerous the feature is, and a verdict. `holdfast.estimators.relations` has the equations.
+        effects_: table of environments x features: the coefficient in one environment alone, given all features that
+            are not dangerous.
         effect_tables_: these two, with the standard errors of the effects.
-        advice_: sentences.
+        advice_: at most three sentences: what to rely on, what is dangerous and what it would cost, what to do.
+        notes_: what to mind besides.
         findings_: what they are made from.
         environments_: labels.
         directions_: (features, coordinates), the coordinates that were used, of standardised features.
@@ -118,10 +123,10 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         check_settings(self)
         total = rows.sums(sum_rows)
         self._fit_sums(total).passes_ = rows.passes.count
-        washed = self.stability_["varies"].to_numpy() & ~self.invariant_
+        washed = self.findings_.varies & ~self.invariant_
         if washed.any() and self.coordinates_ == "features":
             bent = diagnose_curvature(*total.sample.arrays, columns=np.flatnonzero(washed).tolist())
-            self.advice_ += bent.advice(self.stability_.index.tolist())
+            self.notes_ += bent.advice(self.relations_.index.tolist())
         return self
 
     def _fit_sums(self, total: RowSums) -> Self:

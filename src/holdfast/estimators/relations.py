@@ -16,7 +16,6 @@ sampling error, w the pooled fit and r its errors, a move of d = -sign(reverse_j
 `docs/tabular.md` has how often the ranking and the verdicts are right.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,11 +24,14 @@ from scipy.special import chdtrc
 from holdfast.core.meta_analysis import RandomEffects, detectable_spread, largest_spread, random_effects
 from holdfast.core.moments import StandardizedMoments
 from holdfast.estimators.effects import OwnEffects
+from holdfast.estimators.search.evidence import Evidence
 
 # A relation may move by so many of its standard deviations between environments: K.
 FAR = 2.5
 # Holds: even then it costs less than the first share of the error, with 95 % confidence. Dangerous: more than the second.
 HARMLESS, DANGEROUS = 0.05, 0.1
+# Where a feature is compared alone: its difference holds if it cannot lose more than this share of itself.
+HALF = 0.5
 # Level of the tests behind a verdict, for all features together (Bonferroni).
 LEVEL = 0.05
 # The effects of a set of features are equal if differences as large have at least this probability.
@@ -50,6 +52,7 @@ class Relations(NamedTuple):
     """What is known about each feature; all (features,), of standardised variables.
 
     Attributes:
+        own: its effects in each environment.
         forward: the analysis of its effects on the response, given the features that are not dangerous.
         reverse: that of its slopes on the response, given all other features.
         detectable: the standard deviation of its effect between environments that this table would have shown.
@@ -64,6 +67,7 @@ class Relations(NamedTuple):
         dropped: whether a prediction should do without it: declared to come after the response, and not shown to hold.
     """
 
+    own: OwnEffects
     forward: RandomEffects
     reverse: RandomEffects
     detectable: np.ndarray
@@ -76,42 +80,57 @@ class Relations(NamedTuple):
     verdict: np.ndarray
     dropped: np.ndarray
 
+    def columns(self, units: np.ndarray | float) -> dict[str, np.ndarray]:
+        """Those of a table of features; `units` turn standardised effects into those of the table."""
+        several = np.where(self.reverse.measured > 1, 1.0, np.nan)
+        rank = np.empty(len(self.verdict), int)
+        rank[self.order] = np.arange(1, len(rank) + 1)
+        return {
+            "detectable": self.detectable * units,
+            "reverse": self.reverse.mean / units,
+            "reverse_between": self.reverse.between * several / units,
+            "reverse_i_squared": self.reverse.i_squared * several,
+            "reverse_significance": self.reverse.significance * several,
+            "reliance": self.reliance,
+            "price": self.price,
+            "forward_loss": self.forward_loss,
+            "reverse_loss": self.reverse_loss,
+            "danger": self.danger,
+            "rank": rank,
+            "verdict": self.verdict,
+        }
+
     @property
     def order(self) -> np.ndarray:
         """(features,), the most dangerous first: the one whose removal makes effects equal, then by `danger`."""
         return np.lexsort((-np.nan_to_num(self.danger), self.suspect != 1))
 
 
-def find_relations(
-    moments: StandardizedMoments,
-    own_effects: Callable[[np.ndarray], OwnEffects],
-    before: np.ndarray,
-    after: np.ndarray,
-) -> Relations:
+def find_relations(evidence: Evidence, before: np.ndarray, after: np.ndarray) -> Relations:
     """Both directions, losses and verdicts of all features.
 
     Args:
-        moments: of features and response.
-        own_effects: mask of the features that are always fitted -> effects in each environment.
+        evidence: the table.
         before: (features,), those recorded before the response, which are judged by their effect on it.
         after: (features,), those recorded after or because of it, which are judged by their slope on it.
 
     Example, the second feature follows the response more closely in some environments:
         >>> from holdfast.core import group_rows
         >>> from holdfast.core.moments import collect_moments, standardized
-        >>> from holdfast.estimators.effects import squared_effects
+        >>> from holdfast.estimators.search.evidence import SquaredEvidence
         >>> random = np.random.default_rng(0)
         >>> codes = np.repeat(np.arange(6), 500)
         >>> cause = random.standard_normal(3000)
         >>> y = cause + random.standard_normal(3000)
         >>> x = np.column_stack([cause, np.linspace(0.2, 1.2, 6)[codes] * y + 0.6 * random.standard_normal(3000)])
-        >>> known, nothing = standardized(collect_moments(x, y, group_rows(codes, 3000))), np.zeros(2, bool)
-        >>> find_relations(known, lambda kept: squared_effects(known, kept), nothing, nothing).verdict.tolist()
+        >>> evidence = SquaredEvidence(standardized(collect_moments(x, y, group_rows(codes, 3000))))
+        >>> find_relations(evidence, np.zeros(2, bool), np.zeros(2, bool)).verdict.tolist()
         ['holds', 'dangerous']
     """
+    moments = evidence.second_moments()
     features = moments.cross.shape[1]
-    table = _Within.of(moments)
-    pooled = _Pooled.of(moments, table)
+    table = _Within.of(moments, evidence.working())
+    pooled, working = _Pooled.of(moments, table), _loss_within(evidence, table)
     reverse = random_effects(*table.reverse)
     reverse_loss = pooled.reverse_loss(reverse.between, reverse.mean)
     reverse_most = pooled.reverse_loss(largest_spread(*table.reverse[:2]), reverse.mean)
@@ -128,19 +147,27 @@ def find_relations(
     dropped = after & ~holds_after
     kept = ~(dangerous | dropped)
     kept[suspects] = False
-    own = own_effects(kept)
+    own = evidence.own_effects(kept)
     forward = random_effects(*own)
-    off = np.maximum(np.abs(pooled.refitted(kept) - forward.mean) - 2 * forward.error, 0.0)
-    forward_loss = pooled.forward_loss(off + FAR * forward.between)
-    forward_most = pooled.forward_loss(off + FAR * largest_spread(own.estimates, own.errors))
+    fitted = np.where(
+        kept, evidence.solve(np.flatnonzero(kept)).coefficients, evidence.solve(np.arange(features)).coefficients
+    )
+    off = np.maximum(np.abs(fitted - forward.mean) - 2 * forward.error, 0.0)
+    forward_loss, forward_most = (
+        (off + FAR * spread) ** 2 * working for spread in (forward.between, largest_spread(own.estimates, own.errors))
+    )
     differs = forward.significance < level
     varies = differs if suspects else differs & (tests.given_any < level)
     holds = (forward_most < HARMLESS) & ~differs
     by_reverse = after | (~before & ~holds)
+    if evidence.saturates:
+        holds &= before | (reverse_loss <= DANGEROUS)
+        by_reverse = after | (~before & ~holds)
     verdict = np.select(
         [
             np.where(after, holds_after, holds),
-            dangerous | np.where(after, turns & (reverse_loss > DANGEROUS), before & varies & (forward_loss > DANGEROUS)),
+            dangerous
+            | np.where(after, turns & (reverse_loss > DANGEROUS), before & varies & (forward_loss > DANGEROUS)),
             np.where(after, turns, varies),
         ],
         ["holds", "dangerous", "varies"],
@@ -149,6 +176,7 @@ def find_relations(
     order = np.zeros(features, int)
     order[suspects] = np.arange(1, len(suspects) + 1)
     return Relations(
+        own,
         forward,
         reverse,
         np.where(after, detectable_spread(table.reverse.errors, level), detectable_spread(own.errors, level)),
@@ -169,31 +197,29 @@ class _Within(NamedTuple):
     Attributes:
         counts: (environments,), rows.
         covariance: (environments, features + 1, features + 1), the response last.
-        precision: its inverse; None where fewer than two environments have more rows than features.
+        working: those whose regressions are the effects.
+        precision: the inverse of these; None where fewer than two environments have more rows than features.
         reverse: the slopes of each feature on the response, given the others.
     """
 
     counts: np.ndarray
     covariance: np.ndarray
+    working: np.ndarray
     precision: np.ndarray | None
     reverse: OwnEffects
 
     @classmethod
-    def of(cls, moments: StandardizedMoments) -> "_Within":
+    def of(cls, moments: StandardizedMoments, working: np.ndarray) -> "_Within":
         counts, features = moments.counts, moments.cross.shape[1]
-        covariance = np.concatenate([moments.second, moments.cross[:, None]], axis=1)
-        last = np.concatenate([moments.cross, moments.square[:, None]], axis=1)
-        covariance = np.concatenate([covariance, last[:, :, None]], axis=2)
-        if not moments.within:
-            covariance = covariance - moments.means[:, :, None] * moments.means[:, None, :]
+        covariance = moments.covariances
         rich = counts >= features + SPARE
         if rich.sum() > 1:
-            counts, covariance = counts[rich], covariance[rich]
-            precision = _inverse(covariance)
-            return cls(counts, covariance, precision, _slopes(precision, counts - features - 1)[1])
+            counts, covariance, working = counts[rich], covariance[rich], working[rich]
+            reverse = _slopes(_inverse(covariance), counts - features - 1)[1]
+            return cls(counts, covariance, working, _inverse(working), reverse)
         rich = counts > FEWEST
         counts, covariance = counts[rich], covariance[rich]
-        return cls(counts, covariance, None, _reverse_by_pooling(counts, covariance))
+        return cls(counts, covariance, working[rich], None, _reverse_by_pooling(counts, covariance))
 
 
 def _inverse(covariance: np.ndarray) -> np.ndarray:
@@ -237,6 +263,13 @@ def _reverse_by_pooling(counts: np.ndarray, covariance: np.ndarray) -> OwnEffect
     return OwnEffects(across / size, error, degrees)
 
 
+def _loss_within(evidence: Evidence, table: _Within) -> np.ndarray:
+    """(features,): the relative loss, within environments, of a coefficient that is off by 1."""
+    mean = np.tensordot(table.counts / max(table.counts.sum(), 1), table.working, 1)
+    errors = np.append(-evidence.solve(np.arange(evidence.dimension)).coefficients, 1.0)
+    return np.diag(mean)[:-1] / max(float(errors @ mean @ errors), TINY)
+
+
 class _Pooled(NamedTuple):
     """Least squares on all rows, and what its loss within environments would become.
 
@@ -264,18 +297,6 @@ class _Pooled(NamedTuple):
         errors = np.append(-fit, 1.0)
         return cls(matrix, fit, np.diag(mean), mean @ errors, max(float(errors @ mean @ errors), TINY))
 
-    def refitted(self, columns: np.ndarray) -> np.ndarray:
-        """(features,): the coefficients of these features alone; those of the full fit for the others."""
-        found = self.fit.copy()
-        found[columns] = np.linalg.lstsq(
-            self.matrix[:-1, :-1][np.ix_(columns, columns)], self.matrix[:-1, -1][columns], rcond=ROUNDING
-        )[0]
-        return found
-
-    def forward_loss(self, move: np.ndarray) -> np.ndarray:
-        """(features,): relative loss if the effects of single features move by so much."""
-        return move**2 * self.within[:-1] / self.loss
-
     def reverse_loss(self, spread: np.ndarray, mean: np.ndarray) -> np.ndarray:
         """(features,): relative loss if single reverse slopes move by `FAR` such spreads, towards zero and beyond."""
         move = -np.sign(mean) * FAR * spread * self.fit
@@ -292,6 +313,38 @@ class _Pooled(NamedTuple):
         inverse = _inverse(self.matrix)
         own, last = np.diag(inverse)[:-1], inverse[-1, -1]
         return 1 / np.maximum(1 - inverse[:-1, -1] ** 2 / np.maximum(own * last, TINY), TINY) - 1
+
+
+def relations_alone(own: OwnEffects, units: np.ndarray | float) -> dict[str, np.ndarray]:
+    """The columns of `Relations.columns` for features that are compared by themselves, as means of classes are.
+
+    The class decides about the features there, so that their differences are what holds or not. `danger` is the share
+    of the difference that would be lost if it moved by `FAR` standard deviations; above 1 it changes its sign.
+
+    Args:
+        own: differences in each environment.
+        units: what turns them into those of the table.
+
+    Example, measured almost exactly in five environments:
+        >>> differences = np.array([[1.0, 1.0, 1.0, 1.0, 1.0], [0.1, 1.0, 2.0, 0.5, 1.5]]).T
+        >>> own = OwnEffects(differences, np.full((5, 2), 0.01), np.full((5, 2), 1e6))
+        >>> relations_alone(own, 1.0)["verdict"].tolist()
+        ['holds', 'dangerous']
+    """
+    found, level = random_effects(*own), LEVEL / max(own.estimates.shape[1], 1)
+    size = np.maximum(np.abs(found.mean), TINY)
+    danger, most = (FAR * spread / size for spread in (found.between, largest_spread(own.estimates, own.errors)))
+    differs = (found.measured > 1) & (found.significance < level)
+    verdict = np.select(
+        [differs & (danger > 1), differs, most < HALF], ["dangerous", "varies", "holds"], "cannot be told"
+    )
+    nothing = np.full(len(size), np.nan)
+    rank = np.empty(len(size), int)
+    rank[np.argsort(-np.nan_to_num(danger), kind="stable")] = np.arange(1, len(size) + 1)
+    known = {"detectable": detectable_spread(own.errors, level) * units, "danger": danger, "rank": rank}
+    unknown = ("reverse", "reverse_between", "reverse_i_squared", "reverse_significance")
+    losses = ("reliance", "price", "forward_loss", "reverse_loss")
+    return {**dict.fromkeys((*unknown, *losses), nothing), **known, "verdict": verdict}
 
 
 class _Tests(NamedTuple):
@@ -358,7 +411,7 @@ def _differences(table: _Within, precision: np.ndarray, inside: np.ndarray) -> t
     spare = table.counts - precision.shape[-1]
     last = np.maximum(precision[:, -1, -1], TINY)
     effects = -precision[:, :-1, -1] / last[:, None]
-    information = table.covariance[:, inside[:, None], inside] * (last * spare)[:, None, None]
+    information = table.working[:, inside[:, None], inside] * (last * spare)[:, None, None]
     mean = np.linalg.lstsq(information.sum(0), np.einsum("eij,ej->i", information, effects), rcond=ROUNDING)[0]
     apart = effects - mean
     squares = np.einsum("ei,eij,ej->e", apart, information, apart)

@@ -45,7 +45,7 @@ class HeteroSelector(CurveSettings, SelectorMixin, BaseEstimator):
     Attributes:
         invariant_: (columns,), whose relation to the response holds.
         support_: (columns,), those that are passed on.
-        stability_, advice_, pooling_, environments_: as in `HeteroSplineRegressor`.
+        relations_, advice_, pooling_, environments_: as in `HeteroSplineRegressor`.
         task_: regression or classification.
 
     Example, the second column follows the response more closely in one environment than in the other:
@@ -82,7 +82,7 @@ class HeteroSelector(CurveSettings, SelectorMixin, BaseEstimator):
         found.describe(self)
         trusted = self.invariant_.any() and self.pooling_ <= MOSTLY_POOLED
         self.support_ = self.invariant_ if trusted else np.ones_like(self.invariant_)
-        self.advice_.insert(0, self._passed())
+        self.notes_.insert(0, self._passed())
         return self
 
     def _passed(self) -> str:

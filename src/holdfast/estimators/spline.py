@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from holdfast.core.grouping import group_rows
 from holdfast.core.moments import MomentSums, Scaling, standard_units, standardized
 from holdfast.core.progress import Progress, stages, watched
-from holdfast.estimators.advice import advise, listed
+from holdfast.estimators.advice import advise, listed, notes
 from holdfast.estimators.array_rows import array_rows, two_classes
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.contract import FitSettings, Level, Search, check_settings
@@ -157,11 +157,10 @@ class ExpandedFit(NamedTuple):
 
     def describe(self, estimator: Any) -> None:
         """Set the attributes of an estimator of the columns."""
-        known = self.findings.stability
-        stability = known[["coefficient", "lowest_effect", "highest_effect", "varies"]]
-        estimator.stability_ = stability.assign(invariant=known["selected"])
-        estimator.stability_.insert(0, "shape", np.where(self.expansion.curved_, "curve", "line"))
-        estimator.invariant_, estimator.advice_ = self.findings.selected, advise(self.findings)
+        estimator.relations_ = self.findings.relations.copy()
+        estimator.relations_.insert(0, "shape", np.where(self.expansion.curved_, "curve", "line"))
+        estimator.invariant_ = self.findings.selected
+        estimator.advice_, estimator.notes_ = advise(self.findings), notes(self.findings)
         estimator.pooling_, estimator.environments_ = self.model.pooling_, self.model.environments_
 
 
@@ -212,7 +211,7 @@ def fit_expanded(
         return columns
 
     sums = fit()
-    varied = model.stability_["varies"].to_numpy() & ~model.invariant_
+    varied = model.findings_.varies & ~model.invariant_
     if expansion.has_terms:
         model.set_params(groups=_labelled(expansion.groups_, groups), verbose=expanded)
         sums = fit(expansion.transform)
@@ -239,14 +238,17 @@ def _described(
     model.set_params(verbose=0)
     names = columns.features
     starts = [expansion.groups_.index(number) for number in range(len(names))]  # the first feature speaks for a column
-    stability = model.stability_.iloc[starts].set_axis(pd.Index(names, name="feature"))
+    relations = model.relations_.iloc[starts].set_axis(pd.Index(names, name="feature"))
     invariant, findings = model.invariant_[starts], model.findings_
     # a curve has no single effect that could be low or high
-    stability.loc[expansion.curved_, stability.columns.difference(["varies", "selected"])] = np.nan
+    relations.loc[expansion.curved_, relations.columns.difference(["selected", "rank", "verdict"])] = np.nan
     scaling = findings.table.scaling._replace(constant=constant)
     findings = findings._replace(
         table=findings.table._replace(names=names, scaling=scaling),
-        tables=findings.tables._replace(stability=stability),
+        tables=findings.tables._replace(relations=relations),
+        varies=findings.varies[starts],
+        declared=findings.declared[starts],
+        dropped=findings.dropped[starts],
         groups=groups or (),
         curves=tuple(str(name) for name, curved in zip(names, expansion.curved_, strict=True) if curved),
         first=(*_about_terms(expansion, names), *_about_straight_lines(varied_as_lines & invariant, names)),
@@ -298,7 +300,7 @@ class HeteroSplineRegressor(CurveSettings, SummarizedFit, RegressorMixin, BaseEs
 
     Attributes:
         invariant_: (columns,), whose relation to the response holds in all environments.
-        stability_: table of columns: line or curve, coefficient of a line, whether it varies, whether it is invariant.
+        relations_: table of columns: line or curve, and what `HeteroRegressor` says of a line.
         effects_: table of environments x columns without a curve: their effects, as in `HeteroRegressor`.
         advice_: sentences; they say where a straight line is the reason why an effect varies.
         pooling_: as in `HeteroRegressor`.
@@ -359,7 +361,7 @@ class HeteroSplineRegressor(CurveSettings, SummarizedFit, RegressorMixin, BaseEs
         self.expansion_, self.regressor_, self.findings_ = expansion, model, _ = found[:3]
         x, _, labels = found.columns.sample.arrays
         curves = effect_curves(expansion, found.sums.sums, (x, labels), model.coef_, model.invariant_)
-        names = self.stability_.index
+        names = self.relations_.index
         self.curves_ = dict(zip(map(str, names), curves, strict=True))
         lines = np.flatnonzero(~expansion.curved_).tolist()
         positions = [expansion.groups_.index(number) for number in lines]

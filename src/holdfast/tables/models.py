@@ -52,7 +52,7 @@ class TableModel(
         coefficients: one row of numbers, one for each feature; with more than two classes one row for each class.
         intercepts: one for each row of coefficients.
         classes: the labels of a classification, as text.
-        stability: the table of the estimator, one entry for each feature; of more than two classes with the one
+        relations: the table of the estimator, one entry for each feature; of more than two classes with the one
             that it is about.
         effects: the effects of the features in each environment.
         advice, notes: sentences about the result and about the table.
@@ -77,7 +77,7 @@ class TableModel(
     classes: tuple[str, ...] = ()
     environment: str | None = None
     id: str | None = None
-    stability: tuple[dict[str, Scalar], ...] = ()
+    relations: tuple[dict[str, Scalar], ...] = ()
     effects: tuple[EnvironmentEffects, ...] = ()
     advice: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -21,6 +21,12 @@ from holdfast.estimators.search.class_fits import held_out_logistic_losses, logi
 
 # Directions with less than this share of the largest eigenvalue are not measured in an environment.
 NEGLIGIBLE = 1e-9
+# How far a new environment may be, in distances between these and their pooled fit, when strictness has to pay.
+REACH = 10.0
+# Rows that an environment needs beyond the number of features to say how well it could be fitted by itself.
+SPARE = 10
+# Weights of the logistic loss, p (1 - p), are not below this.
+SMALLEST_WEIGHT = 1e-6
 
 
 class JointSlopes(NamedTuple):
@@ -46,12 +52,15 @@ class Evidence(Protocol):
         response_scale: standard deviation of the response as the loss sees it: 1 for one that is standardised,
             sqrt(p (1 - p)) for two classes with the shares p and 1 - p.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
+        saturates: whether the effect of a consequence of the response saturates so early that it may seem to hold; a
+            relation is then said to hold only if its other direction would cost little too.
     """
 
     counts: np.ndarray
     dimension: int
     response_scale: float
     tolerance: float
+    saturates: bool
 
     @property
     def weights(self) -> np.ndarray:
@@ -97,6 +106,24 @@ class Evidence(Protocol):
     def with_intercept(self) -> "Evidence":
         """The table with the intercept as one more feature, unless it does not depend on their coefficients."""
 
+    def barring(self, columns: np.ndarray) -> "Evidence":
+        """The table in which these features, (features,), are constant, so that nothing can use them."""
+
+    def stressed(self, columns: np.ndarray) -> float:
+        """The loss where environments differ from the pooled fit of these features `REACH` times as much as here.
+
+            mean over e of [ loss_e(b_e) + REACH^2 (loss_e(w) - loss_e(b_e)) ]
+
+        with w the pooled fit and b_e that of the environment with an intercept of its own, sampling error removed.
+        Infinite if no environment has rows enough.
+        """
+
+    def second_moments(self) -> StandardizedMoments:
+        """Those of features and response; two classes count as numbers."""
+
+    def working(self) -> np.ndarray:
+        """(environments, features + 1, features + 1), covariances whose regressions are the effects, near the fit."""
+
 
 @dataclass
 class SquaredEvidence(Evidence):
@@ -111,6 +138,7 @@ class SquaredEvidence(Evidence):
 
     moments: StandardizedMoments
     tolerance: float = 0.0
+    saturates = False
 
     def __post_init__(self) -> None:
         self.counts, self.dimension, self.response_scale = self.moments.counts, self.moments.cross.shape[1], 1.0
@@ -170,6 +198,37 @@ class SquaredEvidence(Evidence):
         """Itself: features have mean zero, so that the intercept does not depend on their coefficients."""
         return self
 
+    def barring(self, columns: np.ndarray) -> Evidence:
+        """Zero moments."""
+        return SquaredEvidence(self.moments.barring(columns), self.tolerance)
+
+    def stressed(self, columns: np.ndarray) -> float:
+        """From residuals within environments, and from their means."""
+        size, w = len(columns), self.solve(columns).coefficients
+        rich = self.counts >= size + SPARE
+        if not rich.any():
+            return np.inf
+        counts, used = self.counts[rich], np.append(columns, self.dimension)
+        within = self.moments.covariances[rich][:, used[:, None], used]
+        errors = np.append(-w[columns], 1.0)
+        square, cross = within[:, -1, -1], within[:, :-1, -1]
+        own = np.einsum("eij,ej->ei", np.linalg.pinv(within[:, :-1, :-1], rcond=NEGLIGIBLE, hermitian=True), cross)
+        least = np.maximum(square - np.einsum("ei,ei->e", own, cross), 0.0)
+        variance = least * counts / (counts - size - 1)
+        apart = np.einsum("i,eij,j->e", errors, within, errors) - least - variance * size / counts
+        means = self.moments.means[rich][:, used] @ errors
+        level = 0.0 if self.moments.within else np.average(means**2 - variance / counts, weights=counts)
+        apart, variance = (float(np.average(part, weights=counts)) for part in (apart, variance))
+        return variance + REACH**2 * (max(apart, 0.0) + max(float(level), 0.0))
+
+    def second_moments(self) -> StandardizedMoments:
+        """Those of the table."""
+        return self.moments
+
+    def working(self) -> np.ndarray:
+        """Those of features and response."""
+        return self.moments.covariances
+
 
 @dataclass
 class LogisticEvidence(Evidence):
@@ -188,6 +247,7 @@ class LogisticEvidence(Evidence):
 
     environments: Sequence[LogisticRows]
     tolerance: float = 0.0
+    saturates = True
 
     def __post_init__(self) -> None:
         self.counts = np.array([rows.weights.sum() for rows in self.environments])
@@ -259,6 +319,61 @@ class LogisticEvidence(Evidence):
     def with_intercept(self) -> Evidence:
         """The rows with one more feature, which is always one."""
         return LogisticEvidence([with_constant(rows) for rows in self.environments], self.tolerance)
+
+    def barring(self, columns: np.ndarray) -> Evidence:
+        """Columns of zeros."""
+        kept = (~columns)[:, None]
+        return LogisticEvidence(
+            [rows._replace(columns=rows.columns * kept) for rows in self.environments], self.tolerance
+        )
+
+    def stressed(self, columns: np.ndarray) -> float:
+        """To second order about the pooled fit."""
+        rich = self.counts >= len(columns) + SPARE
+        if not rich.any():
+            return np.inf
+        fitted = self.solve(columns)
+        whole = LinearModel(np.append(fitted.coefficients, fitted.intercept), 0.0)
+        slopes = self.with_intercept().joint(whole, np.append(columns, self.dimension))
+        inverse = np.linalg.pinv(slopes.curvature, rcond=NEGLIGIBLE, hermitian=True)
+        apart = np.einsum("ei,eij,ej->e", slopes.gradient, inverse, slopes.gradient)
+        apart = (apart - np.einsum("eij,eji->e", inverse, slopes.covariance)) / 2
+        loss = np.array([float(logistic.risk(rows, *fitted)) for rows in self.environments])
+        apart, loss = (float(np.average(part[rich], weights=self.counts[rich])) for part in (apart, loss))
+        return loss - apart + REACH**2 * max(apart, 0.0)
+
+    def second_moments(self) -> StandardizedMoments:
+        """Those of the rows, the response in units of its standard deviation."""
+        share = np.average(self._pooled.labels, weights=self._pooled.weights)
+        scale = self.response_scale or 1.0
+        tables = [np.vstack([rows.columns, (rows.labels - share) / scale]) for rows in self.environments]
+        products = np.stack(
+            [
+                (table * rows.weights) @ table.T / rows.weights.sum()
+                for table, rows in zip(tables, self.environments, strict=True)
+            ]
+        )
+        means = np.stack(
+            [table @ rows.weights / rows.weights.sum() for table, rows in zip(tables, self.environments, strict=True)]
+        )
+        location, unit = np.append(np.zeros(self.dimension), share), np.append(np.ones(self.dimension), scale)
+        flat = ~np.einsum("eii->i", products)[:-1].astype(bool)
+        second, cross, square = products[:, :-1, :-1], products[:, :-1, -1], products[:, -1, -1]
+        return StandardizedMoments(self.counts, second, cross, square, means, location, unit, flat, within=False)
+
+    def working(self) -> np.ndarray:
+        """Those of the response whose least squares are a step of Newton's method, with its weights, p (1 - p)."""
+        fitted = self.solve(np.arange(self.dimension))
+        found = []
+        for rows in self.environments:
+            p = np.asarray(logistic.probabilities(rows, *fitted))
+            weight = np.maximum(p * (1 - p), SMALLEST_WEIGHT)
+            table = np.vstack([rows.columns, fitted.coefficients @ rows.columns + (rows.labels - p) / weight])
+            weight = weight * rows.weights
+            mean = table @ weight / weight.sum()
+            centred = table - mean[:, None]
+            found.append((centred * weight) @ centred.T / rows.weights.sum())
+        return np.stack(found)
 
 
 def tolerant_slopes(evidence: Evidence, fitted: LinearModel) -> Slopes:

@@ -23,7 +23,6 @@ from scipy.special import chdtrc
 from holdfast.algorithms.amplification import expected_ratio, variation
 from holdfast.algorithms.losses.slopes import Slopes
 from holdfast.core.progress import Progress, stages
-from holdfast.estimators.inference import sandwich
 from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.evidence import (
     Equality,
@@ -393,3 +392,15 @@ def _strength(slopes: Slopes, fitted: LinearModel, weights: np.ndarray, scaling:
     mean = weights @ slopes.gradient - pooled * fitted.coefficients
     expected = expected_ratio(slopes, weights, scaling) * (weights @ slopes.gradient)
     return washing_strength(mean, weights @ (slopes.gradient - expected) ** 2)
+
+
+def sandwich(slopes: JointSlopes, weights: np.ndarray) -> np.ndarray:
+    """(columns, columns): A^+ B A^+ of `pooled_covariance`, from slopes at the fit and the shares of environments.
+
+    Example, the variance of a mean of 100 rows:
+        >>> one = np.ones((1, 1, 1))
+        >>> sandwich(JointSlopes(np.zeros((1, 1)), one, 0.01 * one), np.ones(1)).tolist()
+        [[0.01]]
+    """
+    inverse = np.linalg.pinv(np.tensordot(weights, slopes.curvature, 1), hermitian=True)
+    return inverse @ np.tensordot(weights**2, slopes.covariance, 1) @ inverse

@@ -92,7 +92,7 @@ def fit_class_means(
     def held_out(columns: np.ndarray) -> np.ndarray:
         return held_out_discriminant_losses(statistics, system.directions[:, columns])
 
-    chosen = choose_pooling(pooling, held_out, counts / counts.sum(), selected, float(varies.mean()))
+    chosen = choose_pooling(held_out, counts / counts.sum(), selected, float(varies.mean())).or_asked(pooling)
     scores = blend(strict, everything, chosen.weight)
     widest = _widest(own)
     coefficients = np.full((classes, features), np.nan)

@@ -252,7 +252,7 @@ def _of_several(
         return np.sum(list(losses), axis=0)
 
     weights = rows.counts / rows.counts.sum()
-    pooling = choose_pooling(settings.pooling, held_out, weights, selected, float(varies.mean()))
+    pooling = choose_pooling(held_out, weights, selected, float(varies.mean())).or_asked(settings.pooling)
     dropped = np.any([part.dropped for part in parts], axis=0)
     pooled = _softmax(rows, system.directions[:, ~dropped])
     tables, widest = _of_widest(parts)

@@ -13,7 +13,7 @@ from holdfast.estimators.contract import SearchSettings, declared
 from holdfast.estimators.description import Coordinates, TableDescription, TableFindings
 from holdfast.estimators.effects import EffectTables, describe_effects
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
-from holdfast.estimators.relations import Relations, find_relations
+from holdfast.estimators.relations import find_relations, may_change
 from holdfast.estimators.search.evidence import Evidence, explained_share
 from holdfast.estimators.search.selection import Groups, Selection, select
 from holdfast.estimators.summary import TableSummary
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STAGE = 100  # units of a progress bar for one search
+# The selected features are not in question if the fit of all has less than this weight beside them.
+TRUSTED = 0.5
 
 
 class SummarizedFit:
@@ -100,12 +102,12 @@ def fit_linear(
     tried = []
     for system, report in zip(systems, stages(progress, [STAGE] * len(systems)), strict=True):
         evidence = evidence_in(system)
-        relations = find_relations(evidence, before, after)
-        usable = evidence.barring(relations.dropped) if relations.dropped.any() else evidence
+        dropped = may_change(evidence, after) if after.any() else after
+        usable = evidence.barring(dropped) if dropped.any() else evidence
         groups = _groups(settings, evidence.dimension)
         eliminate = settings.search == "elimination"
         found = select(usable, groups, settings.significance, eliminate=eliminate, progress=report)
-        tried.append((system, relations, usable, found))
+        tried.append((system, evidence, usable, found))
     return _described(settings, table, *min(tried, key=lambda entry: entry[-1].criterion))
 
 
@@ -113,15 +115,16 @@ def _described(
     settings: SearchSettings,
     table: TableDescription,
     system: Coordinates,
-    relations: Relations,
+    whole: Evidence,
     evidence: Evidence,
     selection: Selection,
 ) -> TableFindings:
     """The coefficients that belong to a selection, with their effects, summary, findings and advice."""
     strict, pooled, selected = selection.fitted, selection.pooled, selection.selected
-    pooling = choose_pooling(
-        settings.pooling, evidence.held_out, evidence.weights, selected, selection.varying, evidence.stressed
-    )
+    pooling = choose_pooling(evidence.held_out, evidence.weights, selected, selection.varying, evidence.stressed)
+    before, after = declared(settings, table.names)
+    relations = find_relations(whole, before, after, selected & (pooling.weight < TRUSTED))
+    pooling = pooling.or_asked(settings.pooling)
     blended = blend(strict, pooled, pooling.weight)
     plain = system.name == "features"
     units = table.response_scale / table.scaling.scale if plain else table.response_scale
@@ -147,8 +150,8 @@ def _described(
         explained_share(evidence, pooled),
         explained_share(evidence, blended),
         varies=selection.varies,
-        declared=np.logical_or(*declared(settings, table.names)),
-        dropped=relations.dropped,
+        declared=before | after,
+        dropped=may_change(whole, after) if after.any() else after,
         groups=() if settings.groups is None else list(settings.groups),
         levels=evidence.slopes(strict).intercept / evidence.response_scale,
         equality=selection.test.significance,

@@ -62,6 +62,10 @@ class Pooling(NamedTuple):
     explained: float
     varying: float
 
+    def or_asked(self, asked: float | Literal["auto"]) -> "Pooling":
+        """With the weight that was asked for, unless it is "auto"."""
+        return self if asked == "auto" else self._replace(weight=float(asked))
+
 
 def blend(strict: LinearModel, pooled: LinearModel, weight: float) -> LinearModel:
     """(1 - a) strict + a pooled.
@@ -74,7 +78,6 @@ def blend(strict: LinearModel, pooled: LinearModel, weight: float) -> LinearMode
 
 
 def choose_pooling(
-    asked: float | Literal["auto"],
     held_out: Callable[[np.ndarray], np.ndarray],
     weights: np.ndarray,
     selected: np.ndarray,
@@ -84,7 +87,6 @@ def choose_pooling(
     """The weight that the held-out errors ask for; 1 for a single environment, which cannot say what is invariant.
 
     Args:
-        asked: "auto", or the weight itself.
         held_out: columns -> (environments,), logarithms of errors, or log losses, of the fit to all others.
         weights: (environments,), the shares of the rows.
         selected: (features,), the invariant ones.
@@ -92,17 +94,16 @@ def choose_pooling(
         stressed: columns -> the loss far from these environments (`Evidence.stressed`); None: it is not asked.
     """
     if len(weights) == 1:
-        found = Pooling(1.0, float("nan"), varying)
-    else:
-        sets = (np.zeros_like(selected), selected, np.ones_like(selected))
-        nothing, strict, pooled = (float(weights @ held_out(np.flatnonzero(columns))) for columns in sets)
-        found = pooling_weight(nothing, strict, pooled, varying)
-        if varying == 0:
-            found = found._replace(weight=1.0)
-        elif stressed is not None and found.weight < 1:
-            reserve = stressed_weight(*(stressed(np.flatnonzero(one)) for one in sets[1:]))
-            found = found._replace(weight=max(found.weight, reserve))
-    return found if asked == "auto" else found._replace(weight=float(asked))
+        return Pooling(1.0, float("nan"), varying)
+    sets = (np.zeros_like(selected), selected, np.ones_like(selected))
+    nothing, strict, pooled = (float(weights @ held_out(np.flatnonzero(columns))) for columns in sets)
+    found = pooling_weight(nothing, strict, pooled, varying)
+    if varying == 0:
+        return found._replace(weight=1.0)
+    if stressed is None or found.weight == 1:
+        return found
+    reserve = stressed_weight(*(stressed(np.flatnonzero(one)) for one in sets[1:]))
+    return found._replace(weight=max(found.weight, reserve))
 
 
 def pooling_weight(nothing: float, strict: float, pooled: float, varying: float) -> Pooling:

@@ -64,7 +64,6 @@ class Relations(NamedTuple):
         suspect: which features were left out until the effects of all others were equal, in this order 1, 2, ...;
             0 for the others.
         verdict: "holds", "varies", "dangerous" or "cannot be told".
-        dropped: whether a prediction should do without it: declared to come after the response, and not shown to hold.
     """
 
     own: OwnEffects
@@ -78,7 +77,6 @@ class Relations(NamedTuple):
     danger: np.ndarray
     suspect: np.ndarray
     verdict: np.ndarray
-    dropped: np.ndarray
 
     def columns(self, units: np.ndarray | float) -> dict[str, np.ndarray]:
         """Those of a table of features; `units` turn standardised effects into those of the table."""
@@ -106,13 +104,14 @@ class Relations(NamedTuple):
         return np.lexsort((-np.nan_to_num(self.danger), self.suspect != 1))
 
 
-def find_relations(evidence: Evidence, before: np.ndarray, after: np.ndarray) -> Relations:
+def find_relations(evidence: Evidence, before: np.ndarray, after: np.ndarray, trusted: np.ndarray) -> Relations:
     """Both directions, losses and verdicts of all features.
 
     Args:
         evidence: the table.
         before: (features,), those recorded before the response, which are judged by their effect on it.
         after: (features,), those recorded after or because of it, which are judged by their slope on it.
+        trusted: (features,), those whose effects are equal together and explain enough to be relied on.
 
     Example, the second feature follows the response more closely in some environments:
         >>> from holdfast.core import group_rows
@@ -124,7 +123,7 @@ def find_relations(evidence: Evidence, before: np.ndarray, after: np.ndarray) ->
         >>> y = cause + random.standard_normal(3000)
         >>> x = np.column_stack([cause, np.linspace(0.2, 1.2, 6)[codes] * y + 0.6 * random.standard_normal(3000)])
         >>> evidence = SquaredEvidence(standardized(collect_moments(x, y, group_rows(codes, 3000))))
-        >>> find_relations(evidence, np.zeros(2, bool), np.zeros(2, bool)).verdict.tolist()
+        >>> find_relations(evidence, *np.zeros((3, 2), bool)).verdict.tolist()
         ['holds', 'dangerous']
     """
     moments = evidence.second_moments()
@@ -142,10 +141,9 @@ def find_relations(evidence: Evidence, before: np.ndarray, after: np.ndarray) ->
     if suspects:  # effects are equal without these, so that the others are not in question
         dangerous &= np.isin(np.arange(features), suspects) & (tests.given_all < level)
     else:
-        dangerous &= tests.given_any < level
+        dangerous &= (tests.given_any < level) & ~trusted
     holds_after = after & (reverse_most < HARMLESS)
-    dropped = after & ~holds_after
-    kept = ~(dangerous | dropped)
+    kept = ~(dangerous | (after & ~holds_after))
     kept[suspects] = False
     own = evidence.own_effects(kept)
     forward = random_effects(*own)
@@ -187,8 +185,17 @@ def find_relations(evidence: Evidence, before: np.ndarray, after: np.ndarray) ->
         np.where(by_reverse, reverse_loss, forward_loss),
         order,
         verdict,
-        dropped,
     )
+
+
+def may_change(evidence: Evidence, after: np.ndarray) -> np.ndarray:
+    """(features,): which of those recorded after the response are not shown to hold; a prediction does without them."""
+    moments = evidence.second_moments()
+    table = _Within.of(moments, evidence.working())
+    most = _Pooled.of(moments, table).reverse_loss(
+        largest_spread(*table.reverse[:2]), random_effects(*table.reverse).mean
+    )
+    return after & ~(most < HARMLESS)
 
 
 class _Within(NamedTuple):

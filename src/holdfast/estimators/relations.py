@@ -33,7 +33,7 @@ HARMLESS, DANGEROUS = 0.05, 0.1
 # Where a feature is compared alone: its difference holds if it cannot lose more than this share of itself.
 HALF = 0.5
 # Level of the tests behind a verdict, for all features together (Bonferroni).
-LEVEL = 0.05
+LEVEL = 0.025
 # The effects of a set of features are equal if differences as large have at least this probability.
 EQUAL = 0.001
 # A feature is left out on the way to such a set if more than this share of the differences goes with it.

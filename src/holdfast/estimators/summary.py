@@ -71,11 +71,11 @@ class TableSummary:
     Example:
         >>> from holdfast.estimators import HeteroRegressor
         >>> random = np.random.default_rng(0)
-        >>> x, environments = random.standard_normal((4000, 1)), np.arange(4000) % 8
-        >>> y = x[:, 0] + random.standard_normal(4000)
+        >>> x, environments = random.standard_normal((16_000, 1)), np.arange(16_000) % 8
+        >>> y = x[:, 0] + random.standard_normal(16_000)
         >>> summary = HeteroRegressor().fit(x, y, environments=environments).summary()
         >>> print(summary.headline.split(".")[0])
-        Regression of y: 4,000 rows, 8 environments
+        Regression of y: 16,000 rows, 8 environments
         >>> summary.table["verdict"].to_dict()
         {'x0': 'holds'}
     """

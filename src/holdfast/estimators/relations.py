@@ -52,8 +52,9 @@ class Relations(NamedTuple):
     """What is known about each feature; all (features,), of standardised variables.
 
     Attributes:
-        own: its effects in each environment.
-        forward: the analysis of its effects on the response, given the features that are not dangerous.
+        given: whether the effects of the others are given this feature: it is not in question.
+        own: its effects in each environment, given those.
+        forward: the analysis of its effects on the response.
         reverse: that of its slopes on the response, given all other features.
         detectable: the standard deviation of its effect between environments that this table would have shown.
         reliance: relative loss of the pooled fit if the feature loses its relation, as by a permutation of its rows.
@@ -66,6 +67,7 @@ class Relations(NamedTuple):
         verdict: "holds", "varies", "dangerous" or "cannot be told".
     """
 
+    given: np.ndarray
     own: OwnEffects
     forward: RandomEffects
     reverse: RandomEffects
@@ -84,6 +86,7 @@ class Relations(NamedTuple):
         rank = np.empty(len(self.verdict), int)
         rank[self.order] = np.arange(1, len(rank) + 1)
         return {
+            "given": self.given,
             "detectable": self.detectable * units,
             "reverse": self.reverse.mean / units,
             "reverse_between": self.reverse.between * several / units,
@@ -174,6 +177,7 @@ def find_relations(evidence: Evidence, before: np.ndarray, after: np.ndarray, tr
     order = np.zeros(features, int)
     order[suspects] = np.arange(1, len(suspects) + 1)
     return Relations(
+        kept,
         own,
         forward,
         reverse,
@@ -348,7 +352,12 @@ def relations_alone(own: OwnEffects, units: np.ndarray | float) -> dict[str, np.
     nothing = np.full(len(size), np.nan)
     rank = np.empty(len(size), int)
     rank[np.argsort(-np.nan_to_num(danger), kind="stable")] = np.arange(1, len(size) + 1)
-    known = {"detectable": detectable_spread(own.errors, level) * units, "danger": danger, "rank": rank}
+    known = {
+        "given": np.zeros(len(size), bool),
+        "detectable": detectable_spread(own.errors, level) * units,
+        "danger": danger,
+        "rank": rank,
+    }
     unknown = ("reverse", "reverse_between", "reverse_i_squared", "reverse_significance")
     losses = ("reliance", "price", "forward_loss", "reverse_loss")
     return {**dict.fromkeys((*unknown, *losses), nothing), **known, "verdict": verdict}

@@ -241,7 +241,7 @@ def _described(
     relations = model.relations_.iloc[starts].set_axis(pd.Index(names, name="feature"))
     invariant, findings = model.invariant_[starts], model.findings_
     # a curve has no single effect that could be low or high
-    relations.loc[expansion.curved_, relations.columns.difference(["selected", "rank", "verdict"])] = np.nan
+    relations.loc[expansion.curved_, relations.columns.difference(["selected", "given", "rank", "verdict"])] = np.nan
     scaling = findings.table.scaling._replace(constant=constant)
     findings = findings._replace(
         table=findings.table._replace(names=names, scaling=scaling),

@@ -35,8 +35,8 @@ COLUMNS = {
 }
 LEGEND = {
     "coef": "coef: the coefficient of the prediction",
-    "effect": "effect: the mean over environments of the effect given all features that are not dangerous, with its "
-    "95 % interval for the mean of all such environments",
+    "effect": "effect: its mean over environments given {company}, with a 95 % interval for the mean of all such "
+    "environments",
     "between": "between: its standard deviation between environments, without sampling error",
     "I²": "I²: the share of its variation that sampling error does not explain",
     "reverse": "reverse: the slope of the feature on the response given the others, ± its standard deviation between "
@@ -115,7 +115,10 @@ class TableSummary:
     def legend(self, headings: Sequence[str]) -> str:
         """What these columns are."""
         words = LEGEND | (ALONE if self.findings.table.compared != "effect" else {})
-        return "; ".join(words[head] for head in headings if head in words) + "."
+        relations = self.findings.relations
+        others = listed(relations.index, ~relations["given"].to_numpy(bool))
+        company = f"the other features but {others}" if others else "the other features"
+        return "; ".join(words[head] for head in headings if head in words).format(company=company) + "."
 
     def text(self, width: int = WIDTH) -> str:
         """The summary in lines of at most this width: a narrow table leaves out the columns that are needed least."""

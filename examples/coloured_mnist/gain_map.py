@@ -18,7 +18,7 @@ import torch
 from recording import DEVICE, about_session, recording_parser
 
 from holdfast.core.writing import write_text
-from holdfast.datasets.digit_images import DigitImages
+from holdfast.datasets.coloured_digits import DigitImages
 from holdfast_studies.images.coloured_problem import make_problem, read_small_mnist
 from holdfast_studies.images.image_methods import (
     ImageMethod,

@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.amplification import FLOOR, LARGEST_FACTOR, SMALLEST_FACTOR, amplified
-from holdfast.algorithms.losses.slopes import Slopes
+from holdfast.algorithms.losses.slopes import FLOOR, LARGEST_FACTOR, SMALLEST_FACTOR, Slopes, amplified
 from holdfast.core.algorithm import Algorithm
 
 

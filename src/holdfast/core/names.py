@@ -30,6 +30,14 @@ class Named(NamedTuple):
         return getattr(import_module(module), attribute)
 
 
+ORDERS = {
+    "independent": Named("holdfast.core.order:independent", "drawn anew in each step, as in the papers"),
+    "reshuffled": Named("holdfast.core.order:reshuffled", "in cycles through all, each in a fresh random order"),
+    "cyclic": Named("holdfast.core.order:cyclic", "in cycles through all, always in the same order"),
+}
+"""Orders of environments or observed entries: (visits of a cycle, seed of the run) -> `holdfast.core.order.Order`."""
+
+
 @contextlib.contextmanager
 def modules_in(folder: str) -> Iterator[None]:
     """Modules are looked for in a folder first, until the block ends; threads may overlap.

@@ -22,11 +22,10 @@ from holdfast.sensing.batching import Batch, Batching, BatchingMaker, RowBatchin
 from holdfast.sensing.ensembles import Ensemble, check_ensemble, named_ensemble
 from holdfast.sensing.environments import ContinuousEnvironments, Environments, FiniteEnvironments, Law, PanelLaw
 from holdfast.sensing.measurements import FixedDataSet
-from holdfast.sensing.names import BATCHINGS, LAWS, ORACLES, ORDERS, PARAMETERISATIONS
-from holdfast.sensing.oracles.base import Oracle, OracleMaker
 from holdfast.sensing.oracles.data import fixed
+from holdfast.sensing.oracles.law import Oracle, OracleMaker
 from holdfast.sensing.problem import MatrixSensing, matrix_sensing
-from holdfast.sensing.settings import SWEPT, Settings
+from holdfast.sensing.settings import BATCHINGS, LAWS, ORACLES, PARAMETERISATIONS, SWEPT, Settings
 from holdfast.sensing.signals import MEANINGS, signals
 
 # The numbers that a law makes environments of.
@@ -248,7 +247,7 @@ class SensingBuilder:
         return maker(problem.environments, size, **({} if visited is None else {"order": visited}))
 
     def _order(self, visits: tuple[int, ...], parameters: Parameters) -> order.Order | None:
-        return ORDERS[self.structure.order].load()(visits, parameters["seed"])
+        return order.ORDERS[self.structure.order].load()(visits, parameters["seed"])
 
     def _oracle(self, problem: MatrixSensing, parameters: Parameters) -> Oracle:
         if self.oracle is not None:

@@ -22,7 +22,7 @@ from holdfast.core.linear_algebra import (
 )
 from holdfast.core.names import readable
 from holdfast.core.validation import require
-from holdfast.sensing.names import ENSEMBLES
+from holdfast.sensing.settings import ENSEMBLES
 
 __all__ = ["Ensemble", "gaussian", "symmetric_gaussian"]
 __dir__ = __all__.copy

@@ -18,8 +18,8 @@ from holdfast.core.validation import require
 from holdfast.core.versions import COMPUTING, installed_version
 from holdfast.core.writing import check_output, replacing
 from holdfast.sensing.builder import Parts
-from holdfast.sensing.points import recorded_signals
 from holdfast.sensing.settings import Settings
+from holdfast.sensing.simulation import recorded_signals
 
 SUFFIXES = (".zarr", ".csv")
 

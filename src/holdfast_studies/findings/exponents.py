@@ -15,7 +15,7 @@ from holdfast.core.statistics import NORMAL_QUANTILE, bootstrap, median, proport
 from holdfast.sensing import environments
 from holdfast.sensing.batching import hetero
 from holdfast.sensing.environments import Environments
-from holdfast.sensing.oracles.population import population
+from holdfast.sensing.oracles.law import population
 from holdfast.sensing.problem import matrix_sensing
 from holdfast.theory.finite_time import log_share
 from holdfast.theory.lyapunov import exponents, two_point_exponent, two_point_threshold

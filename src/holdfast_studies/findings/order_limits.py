@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from holdfast.algorithms.factored import sampled
-from holdfast.algorithms.shrinkage import known_trace, shrinkage
+from holdfast.algorithms.factored import known_trace, sampled, shrinkage
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.core.order import ORDERS, reshuffled
 from holdfast.core.run import Run, run

@@ -4,7 +4,7 @@ import xarray as xr
 
 from holdfast.sweeps.phase_diagram import draw_phase_diagram, phase_diagram
 from holdfast.sweeps.phase_planes import BASE, predicted
-from holdfast.theory.regions import Region
+from holdfast.theory.diagnosis import Region
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, share
 from holdfast_studies.kit.runs import Effort, Progress
 from holdfast_studies.kit.study import columns, study

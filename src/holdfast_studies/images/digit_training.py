@@ -11,7 +11,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from holdfast.datasets.digit_images import bundled_digits
+from holdfast.datasets.coloured_digits import bundled_digits
 from holdfast.torch.training import one_thread
 from holdfast_studies.images.coloured_problem import joined, make_problem, without_colour
 from holdfast_studies.images.frozen_networks import discover_attribute, fit_heads

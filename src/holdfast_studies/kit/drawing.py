@@ -16,10 +16,10 @@ from holdfast.plots import band as band
 from holdfast.plots import draw_plane as draw_plane
 from holdfast.plots import legend_below as legend_below
 from holdfast.plots import new_figure as new_figure
-from holdfast.plots.planes import BETWEEN as BETWEEN
-from holdfast.plots.signals import draw_kaplan_meier as draw_kaplan_meier
-from holdfast.plots.signals import draw_signals as draw_signals
-from holdfast.plots.signals import quantile_table as quantile_table
+from holdfast.plots.bands import BETWEEN as BETWEEN
+from holdfast.plots.bands import draw_kaplan_meier as draw_kaplan_meier
+from holdfast.plots.bands import draw_signals as draw_signals
+from holdfast.plots.bands import quantile_table as quantile_table
 
 
 def finished(figure: Figure, columns: int = 2) -> Figure:

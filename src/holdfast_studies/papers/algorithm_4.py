@@ -11,8 +11,15 @@ import pandas as pd
 import xarray as xr
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.factored import sampled
-from holdfast.algorithms.shrinkage import Trace, estimated_trace, known_trace, no_shrinkage, operator_norm, shrinkage
+from holdfast.algorithms.factored import (
+    Trace,
+    estimated_trace,
+    known_trace,
+    no_shrinkage,
+    operator_norm,
+    sampled,
+    shrinkage,
+)
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.core.run import Run, run
 from holdfast.core.statistics import Estimate, median

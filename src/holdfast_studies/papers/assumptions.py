@@ -20,7 +20,7 @@ from holdfast.sensing.oracles.law import law
 from holdfast.sensing.problem import MatrixSensing
 from holdfast.sensing.signals import signals
 from holdfast.theory.assumptions import regularity
-from holdfast.theory.regions import LEARNED, WASHED_OUT
+from holdfast.theory.diagnosis import LEARNED, WASHED_OUT
 from holdfast_studies.kit import BIAS, INIT_SCALE, STEP_SIZE
 from holdfast_studies.kit.claims import (
     Claim,

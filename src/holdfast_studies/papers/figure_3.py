@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 
 from holdfast.core.statistics import bootstrap, median
+from holdfast.theory.diagnosis import LEARNED, WASHED_OUT
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
-from holdfast.theory.regions import LEARNED, WASHED_OUT
 from holdfast_studies.kit import BIAS, INIT_SCALE, STEP_SIZE
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, above, below, summary
 from holdfast_studies.kit.drawing import COLOURS, Figure, band, draw_signals, finished, new_figure, quantile_table

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from holdfast.core.statistics import bootstrap, median
-from holdfast.theory.regions import LEARNED, WASHED_OUT
+from holdfast.theory.diagnosis import LEARNED, WASHED_OUT
 from holdfast_studies.kit import BIAS
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, above, below
 from holdfast_studies.kit.drawing import COLOURS, Figure, band, draw_signals, finished, new_figure, quantile_table

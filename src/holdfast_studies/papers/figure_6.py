@@ -8,7 +8,7 @@ import pandas as pd
 import xarray as xr
 
 from holdfast.core.statistics import Estimate, median, proportion
-from holdfast.sensing.names import EnsembleName
+from holdfast.sensing.settings import EnsembleName
 from holdfast_studies.kit.claims import NOT_MEASURED, Claim, ClaimBuilder, Conditions, Position, above
 from holdfast_studies.kit.drawing import Figure, band, finished, new_figure, quantile_table
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, simulate_each, stages

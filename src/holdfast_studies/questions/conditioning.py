@@ -6,8 +6,8 @@ import xarray as xr
 from scipy.optimize import brentq
 
 from holdfast.core.statistics import bootstrap, median
+from holdfast.theory.diagnosis import LEARNED, WASHED_OUT, Region, classify
 from holdfast.theory.lyapunov import two_point_exponent
-from holdfast.theory.regions import LEARNED, WASHED_OUT, Region, classify
 from holdfast_studies.kit import BIAS, INIT_SCALE, STEP_SIZE
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, above, below
 from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, draw_plane, legend_below, new_figure

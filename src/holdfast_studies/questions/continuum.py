@@ -6,8 +6,8 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate, mean_interval, median
+from holdfast.theory.diagnosis import WASHED_OUT
 from holdfast.theory.lyapunov import exponents
-from holdfast.theory.regions import WASHED_OUT
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, over, share
 from holdfast_studies.kit.drawing import BAND, Axes, Figure, draw_plane, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, at_end, stages

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from holdfast.algorithms.factored import Factors
 from holdfast.algorithms.invariance.and_mask import AgreementMask
 from holdfast.algorithms.invariance.average_risk import AverageRisk
-from holdfast.algorithms.invariance.factored import MatrixGradient, factored_risks
+from holdfast.algorithms.invariance.base import MatrixGradient, factored_risks
 from holdfast.algorithms.invariance.fish import Fish
 from holdfast.algorithms.invariance.group_dro import GroupDRO
 from holdfast.algorithms.invariance.irm import InvariantRiskMinimization
@@ -26,8 +26,7 @@ from holdfast.core.statistics import median
 from holdfast.sensing.batching import Batch
 from holdfast.sensing.ensembles import symmetric_gaussian
 from holdfast.sensing.environments import two_point
-from holdfast.sensing.oracles.law import law
-from holdfast.sensing.oracles.population import population
+from holdfast.sensing.oracles.law import law, population
 from holdfast.sensing.problem import matrix_sensing
 from holdfast.sensing.signals import signals
 from holdfast.theory.lyapunov import two_point_threshold

@@ -5,8 +5,8 @@ import pandas as pd
 import xarray as xr
 
 from holdfast.core.statistics import median
+from holdfast.theory.diagnosis import LEARNED, WASHED_OUT, Region, classify
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
-from holdfast.theory.regions import LEARNED, WASHED_OUT, Region, classify
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, above, below, share
 from holdfast_studies.kit.drawing import BETWEEN, Axes, Figure, draw_plane, legend_below, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, simulate_each, stages

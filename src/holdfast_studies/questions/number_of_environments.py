@@ -19,7 +19,7 @@ from holdfast.sensing.ensembles import symmetric_gaussian
 from holdfast.sensing.environments import FiniteEnvironments, gaussian
 from holdfast.sensing.oracles.law import law
 from holdfast.sensing.problem import matrix_sensing
-from holdfast.theory.regions import WASHED_OUT
+from holdfast.theory.diagnosis import WASHED_OUT
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, above, below, share
 from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, draw_map, finished, new_figure, quantile_bars
 from holdfast_studies.kit.runs import Effort, Progress, at_end, stages

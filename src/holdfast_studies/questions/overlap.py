@@ -9,8 +9,8 @@ from scipy.optimize import brentq
 
 from holdfast.core.statistics import median
 from holdfast.sensing.environments import two_point
+from holdfast.theory.diagnosis import WASHED_OUT, Region
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
-from holdfast.theory.regions import WASHED_OUT, Region
 from holdfast.theory.sampling import residual_floor
 from holdfast_studies.kit import BIAS, STEP_SIZE
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, below, share, summary

@@ -20,8 +20,7 @@ from holdfast.sensing.batching import Batch
 from holdfast.sensing.deviations import NORMAL, UNIFORM, Deviation
 from holdfast.sensing.ensembles import symmetric_gaussian
 from holdfast.sensing.environments import Environments, continuum, table, two_point
-from holdfast.sensing.oracles.law import law
-from holdfast.sensing.oracles.population import population
+from holdfast.sensing.oracles.law import law, population
 from holdfast.sensing.problem import matrix_sensing
 from holdfast_studies.kit.runs import over_seeds
 

@@ -53,7 +53,8 @@ def test_a_version_of_the_interface_that_xla_does_not_know_is_noticed():
     """Then XLA's own code serves. The version is a constant of compiled code, so another process has the other one."""
     script = (
         "import numpy as np\n"
-        "from holdfast.sensing.kernel import available, calls\n"
+        "from holdfast.sensing.kernel import calls\n"
+        "from holdfast.sensing.kernel.fused import available\n"
         "calls._VERSION = np.int64(7)  # 7.0\n"
         "calls.cfunc = lambda signature, cache=False, cfunc=calls.cfunc: cfunc(signature)  # compiled anew\n"
         "print(available())"

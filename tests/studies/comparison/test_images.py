@@ -10,7 +10,7 @@ import torch
 from holdfast.core.class_moments import class_statistics, collect_class_moments
 from holdfast.core.grouping import Grouping
 from holdfast.datasets import bundled_digits
-from holdfast.datasets.digit_images import read_idx
+from holdfast.datasets.coloured_digits import read_idx
 from holdfast.torch import irm_loss
 from holdfast_studies.images import image_methods
 from holdfast_studies.images.batched_networks import batched_network, logits

@@ -166,7 +166,7 @@ def computed_by() -> str:
         return f"XLA on {device.device_kind}, jax {jax.__version__}"
     compiler = "XLA"
     with contextlib.suppress(ImportError):  # the folder of the kernel can be left out
-        from holdfast.sensing.kernel import available
+        from holdfast.sensing.kernel.fused import available
 
         compiler = "numba" if available() else compiler
     instructions: Any = np.show_config(mode="dicts")["SIMD Extensions"]

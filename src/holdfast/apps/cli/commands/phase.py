@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from holdfast.apps.cli.command import Positional
-from holdfast.sensing.names import CELLS_OF_A_MAP, SEEDS_OF_A_MAP, OrderName
+from holdfast.sensing.settings import CELLS_OF_A_MAP, SEEDS_OF_A_MAP, OrderName
 from holdfast.sweeps.engines.options import EngineOptions
 
 

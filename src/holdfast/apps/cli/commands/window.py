@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from holdfast.apps.cli.command import answer
-from holdfast.sensing.names import LAWS, LawName
-from holdfast.sensing.settings import Settings
+from holdfast.sensing.settings import LAWS, LawName, Settings
 
 RUN = ("step_size", "steps", "init_scale")
 
@@ -35,7 +34,7 @@ class WindowArguments:
     init_scale: float = 1e-3
     """Scale alpha of the starting point."""
     environments: LawName = "two-point"
-    """Law of the strengths around the bias, one of `holdfast.sensing.names.LAWS`."""
+    """Law of the strengths around the bias, one of `holdfast.sensing.settings.LAWS`."""
     dimension: int = 100
     """Size d of the matrices, which bounds the starting point that is advised."""
     confidence: float = 0.95

@@ -9,9 +9,8 @@ from rich.markup import escape
 
 from holdfast.apps.cli.terminal.tables import new_table, show
 from holdfast.theory.assumptions import Check
-from holdfast.theory.diagnosis import Diagnosis
+from holdfast.theory.diagnosis import Diagnosis, Region
 from holdfast.theory.findings import Findings
-from holdfast.theory.regions import Region
 from holdfast.theory.window import Window
 
 

@@ -12,6 +12,9 @@ from jax.typing import ArrayLike, DTypeLike
 from holdfast.core.algorithm import Algorithm
 from holdfast.core.randomness import START, purpose_key, split, standard_normals
 
+if TYPE_CHECKING:  # the caller brings the optimiser, so the numerical core runs without optax
+    import optax  # type: ignore[import-untyped]
+
 Gradient = Callable[[jax.Array, jax.Array, ArrayLike], jax.Array]
 """(key, fitted matrix P, step) -> gradient matrix G. One key is one batch, the same one each time."""
 Sampled = TypeVar("Sampled")
@@ -140,10 +143,6 @@ def factored(
                [0.    , 0.5375]], dtype=float32)
     """
 
-    def init() -> Factors:
-        factor = jnp.asarray(init_scale, dtype) * (jnp.eye(dimension, dtype=dtype) if start is None else start)
-        return Factors(factor, factor) if signed else Factors.symmetric(factor)
-
     def step(key: jax.Array, state: Factors, number: ArrayLike) -> Factors:
         g = gradient(key, state.fitted, number)
         identity = jnp.eye(dimension, dtype=g.dtype)
@@ -151,15 +150,19 @@ def factored(
         negative = (identity + step_size * g) @ state.negative
         return Factors(positive, negative)
 
-    return Algorithm(init, step)
+    return Algorithm(lambda: _start(dimension, init_scale, dtype, signed, start), step)
+
+
+def _start(
+    dimension: int, init_scale: ArrayLike, dtype: DTypeLike | None, signed: bool = False, start: jax.Array | None = None
+) -> Factors:
+    """U_0 = alpha I, or alpha times another start, and V_0 = U_0 or without columns."""
+    factor = jnp.asarray(init_scale, dtype) * (jnp.eye(dimension, dtype=dtype) if start is None else start)
+    return Factors(factor, factor) if signed else Factors.symmetric(factor)
 
 
 signed = partial(factored, signed=True)
 """Gradient descent on U U^T - V V^T."""
-
-
-if TYPE_CHECKING:  # the caller brings the optimiser, so the numerical core runs without optax
-    import optax  # type: ignore[import-untyped]
 
 
 class OptimizerMaker(Protocol):
@@ -222,7 +225,7 @@ def optimized(
     transformation = optimizer(step_size)
 
     def init() -> OptimizedState:
-        factors = factored(gradient, dimension, step_size, init_scale, signed=signed, dtype=dtype).init()
+        factors = _start(dimension, init_scale, dtype, signed)
         return OptimizedState(factors, transformation.init(factors))
 
     def step(key: jax.Array, state: OptimizedState, number: ArrayLike) -> OptimizedState:
@@ -317,10 +320,6 @@ def shrinkage(
         (0.1002, 0.1002)
     """
 
-    def init() -> Factors:
-        start = jnp.asarray(init_scale, dtype) * jnp.eye(dimension, dtype=dtype)
-        return Factors.symmetric(start)
-
     def step(key: jax.Array, state: Factors, number: ArrayLike) -> Factors:
         fitted = state.fitted
         seen = gradient(key, fitted, number)
@@ -328,4 +327,4 @@ def shrinkage(
         move = (jnp.eye(dimension, dtype=fitted.dtype) - step_size * seen.gradient) / scale
         return Factors(move @ state.positive, state.negative)
 
-    return Algorithm(init, step)
+    return Algorithm(lambda: _start(dimension, init_scale, dtype), step)

@@ -11,14 +11,7 @@ from jax.typing import ArrayLike
 from holdfast.completion.deep_linear import deep_linear, orthogonal_layers, repeated
 from holdfast.completion.oracles import weighted_entries
 from holdfast.completion.problem import MatrixCompletion
-from holdfast.completion.settings import (
-    ALGORITHMS,
-    ORDERED,
-    PROBLEMS,
-    AlgorithmName,
-    CompletionSettings,
-    OrderName,
-)
+from holdfast.completion.settings import ALGORITHMS, ORDERED, PROBLEMS, AlgorithmName, CompletionSettings, OrderName
 from holdfast.core.algorithm import Algorithm
 from holdfast.core.order import ORDERS, Order, reshuffling
 from holdfast.core.progress import Progress, stages

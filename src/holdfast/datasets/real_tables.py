@@ -21,11 +21,17 @@ from holdfast.core.validation import require
 from holdfast.core.versions import for_comparisons
 from holdfast.datasets.splits import Dataset, Kind, Split
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 LIST = "real_tables.csv"
 # Of the list: stored results depend on the code they were computed with, and so on the list, only if it is part of it.
 CHECKSUM = 3407725154
 # If there are more environments than this, they are held out in groups.
 MOST_FOLDS = 10
+# Share of the rows outside the fold.
+VALIDATION_SHARE = 0.2
+TRANSFORMS = {"log": np.log, "log1p": np.log1p}
 
 Transform = Literal["log", "log1p"]
 Half = Literal["choice", "confirmation"]
@@ -108,14 +114,6 @@ def half_of(name: str) -> Half:
     return "confirmation" if aside else "choice"
 
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-# Share of the rows outside the fold.
-VALIDATION_SHARE = 0.2
-TRANSFORMS = {"log": np.log, "log1p": np.log1p}
-
-
 @cache
 def load_real_table(name: str) -> tuple["pd.DataFrame", np.ndarray, np.ndarray]:
     """Features as numbers (categories as indicators, without the first), targets, and environments of all whole rows.
@@ -134,7 +132,11 @@ def load_real_table(name: str) -> tuple["pd.DataFrame", np.ndarray, np.ndarray]:
     labels = zip(*(frame[column].astype(str) for column in named), strict=True)
     environments = np.array([" ".join(each) for each in labels], object)
     numbers = pd.get_dummies(frame[columns], drop_first=True, dtype=float).astype(float)
-    return numbers, _targets(frame[table.target], table), environments
+    targets = frame[table.target]
+    if table.kind == "classification":
+        return numbers, (targets.astype(str) == table.positive).to_numpy(float), environments
+    values = targets.to_numpy(float)
+    return numbers, TRANSFORMS[table.transform](values) if table.transform else values, environments
 
 
 def feature_columns(frame: "pd.DataFrame", table: RealTable) -> list[str]:
@@ -142,13 +144,6 @@ def feature_columns(frame: "pd.DataFrame", table: RealTable) -> list[str]:
     others = ["rownames", table.target, *table.environment.split(), *" ".join(table.dropped.values()).split()]
     listed = frame.columns if table.features is None else table.features.split()
     return [column for column in listed if column not in others]
-
-
-def _targets(column: "pd.Series", table: RealTable) -> np.ndarray:
-    if table.kind == "classification":
-        return (column.astype(str) == table.positive).to_numpy(float)
-    values = column.to_numpy(float)
-    return TRANSFORMS[table.transform](values) if table.transform else values
 
 
 def held_out_groups(name: str) -> list[list[str]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from holdfast.datasets.splits import Dataset, Split, permute_within, stack
+from holdfast.datasets.splits import Dataset, Split, permute_within, stack, with_shortcuts
 
 FEATURES = 12
 CAUSES = np.arange(3)
@@ -45,14 +45,7 @@ def toy_dataset(bias: float, heterogeneity: float, seed: int, *, samples: int = 
         rows = stack([environment(bias + sign * heterogeneity) for sign in signs])
         return rows if shortcuts else permute_within(rows, EFFECTS, random)
 
-    return Dataset(
-        kind="regression",
-        train=split(True),
-        validation=split(True),
-        test=split(False),
-        shortcut_free=split(False),
-        coefficients=np.isin(np.arange(FEATURES), CAUSES).astype(float),
-    )
+    return with_shortcuts("regression", split, np.isin(np.arange(FEATURES), CAUSES).astype(float))
 
 
 ROWS = 500  # of each environment of a curved table

@@ -8,5 +8,5 @@ from .bands import new_figure as new_figure
 from .bands import save as save
 from .bands import style as style
 from .features import draw_curves as draw_curves
+from .features import draw_forest as draw_forest
 from .features import draw_held_out as draw_held_out
-from .forest import draw_forest as draw_forest

@@ -155,6 +155,7 @@ class SensingBuilder:
         each_sample_drawn = parts.batching is None and settings.batching == "pooled" and not finite
         if parts.batching is None and settings.oracle != "population":
             _check_batching(settings, finite)
+        named = parts.oracle is None and parts.algorithm is None and parts.ensemble is None
         sized = settings.oracle == "data" or (settings.oracle == "law" and each_sample_drawn)
         unshaping = ("seeds", "seed", "problem_seed", "steps", "every", *SWEPT)
         return cls(
@@ -166,7 +167,7 @@ class SensingBuilder:
             parts.oracle,
             parts.ensemble or named_ensemble(settings.ensemble),
             parts.algorithm or PARAMETERISATIONS[settings.parameterisation].load(),
-            _has_kernel(settings, parts),
+            fused is not None and named and all(getattr(settings, name) == value for name, value in FUSED.items()),
         )
 
     def problem(self, shared: Shared, parameters: Parameters) -> MatrixSensing:
@@ -265,11 +266,6 @@ class SensingBuilder:
             return batching.pooled_rows(data, size, replacement=replacement)
         everything = size == self.structure.samples_per_environment and not replacement
         return batching.hetero_rows(data, None if everything else size, replacement=replacement, order=visited)
-
-
-def _has_kernel(settings: Settings, parts: Parts) -> bool:
-    named = parts.oracle is None and parts.algorithm is None and parts.ensemble is None
-    return fused is not None and named and all(getattr(settings, name) == value for name, value in FUSED.items())
 
 
 def _shapes(state: State) -> str:

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from holdfast.sensing import kernel as native
 from holdfast.sensing.kernel.calls import argument, array, asked_for_version, register, result, runs, size
+from holdfast.sensing.kernel.fused import available
 
 SOURCE = Path(__file__).read_text(encoding="utf-8")
 
@@ -46,7 +46,7 @@ def test_xla_calls_a_handler_with_any_number_of_runs():
 @pytest.mark.parametrize("backend", ["gpu", "tpu"])
 def test_only_a_cpu_has_it(backend, monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    assert not native.available.__wrapped__()
+    assert not available.__wrapped__()
 
 
 def test_a_version_of_the_interface_that_xla_does_not_know_is_noticed():

@@ -102,14 +102,14 @@ def combine_block(typing, first, scale, second, other, factor, target, stride):
 
 
 @intrinsic
-def copy_numbers(typing, source, target, count):
+def copy(typing, source, target, count):
     """Copy `count` numbers. It may read up to `WIDTH` numbers too many, but writes none."""
 
     def emit(builder, source, target, count):
         mask = ir.VectorType(ir.IntType(1), WIDTH)
         arguments = (_VECTOR, _VECTOR.as_pointer(), _LANE, mask)
         store = _function(builder, f"llvm.masked.store.v{WIDTH}f32.p0", ir.VoidType(), *arguments)
-        registers = builder.udiv(_plus(builder, count, WIDTH - 1), ir.Constant(_ADDRESS, WIDTH))
+        registers = builder.udiv(builder.add(count, ir.Constant(_ADDRESS, WIDTH - 1)), ir.Constant(_ADDRESS, WIDTH))
         with cgutils.for_range(builder, registers, intp=_ADDRESS) as loop:
             at = _times(builder, loop.index, WIDTH)
             left = _spread(builder, builder.trunc(builder.sub(count, at), _LANE))
@@ -165,10 +165,6 @@ def _pointer(builder: ir.IRBuilder, base: ir.Value, index: ir.Value, kind: ir.Ty
     return builder.inttoptr(builder.add(base, _times(builder, index, 4)), kind.as_pointer())
 
 
-def _plus(builder: ir.IRBuilder, value: ir.Value, number: int) -> ir.Value:
-    return builder.add(value, ir.Constant(_ADDRESS, number))
-
-
 def _times(builder: ir.IRBuilder, value: ir.Value, number: int) -> ir.Value:
     return builder.mul(value, ir.Constant(_ADDRESS, number))
 
@@ -200,16 +196,6 @@ _two_registers = product_block(2)
 
 
 @njit
-def _narrow(a, b, d, e, c, added, size):
-    _one_register(a, b, d, e, c, size, added, size, 0)
-
-
-@njit
-def _wide(a, b, d, e, c, added, size, distance):
-    _two_registers(a, b, d, e, c, size, added, size, distance)
-
-
-@njit
 def _multiply(a, b, d, e, c, added, size, symmetric):
     distance = min(WIDTH, size - WIDTH)
     for first in range(0, size, ROWS):
@@ -219,11 +205,11 @@ def _multiply(a, b, d, e, c, added, size, symmetric):
         while column < size:
             if size - column > WIDTH:
                 at = 4 * min(column, size - distance - WIDTH)
-                _wide(rows_of_a, b + at, rows_of_d, e + at, rows_of_c + at, added, size, distance)
+                _two_registers(rows_of_a, b + at, rows_of_d, e + at, rows_of_c + at, size, added, size, distance)
                 column += 2 * WIDTH
             else:
                 at = 4 * (size - WIDTH)
-                _narrow(rows_of_a, b + at, rows_of_d, e + at, rows_of_c + at, added, size)
+                _one_register(rows_of_a, b + at, rows_of_d, e + at, rows_of_c + at, size, added, size, 0)
                 column += WIDTH
 
 
@@ -266,9 +252,3 @@ def combine(first, scale, half, factor, target, size):
             column = min(second, size - WIDTH)
             at, mirrored = 4 * (row * size + column), 4 * (column * size + row)
             combine_block(first + at, scale, half + at, half + mirrored, factor, target + at, size)
-
-
-@njit
-def copy(source, target, count):
-    """Copy `count` numbers; up to a register of further ones may be read."""
-    copy_numbers(source, target, count)

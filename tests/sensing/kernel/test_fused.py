@@ -160,7 +160,7 @@ def test_of_strengths_that_are_not_symmetric_the_symmetric_part_is_seen():
 def test_code_is_compiled_anew_when_anything_that_it_is_made_from_changes():
     """Constants of `randomness`, which this code contains, among it."""
     parts = reached(("holdfast.sensing.kernel.law_kernel",))
-    assert {"holdfast.core.randomness:CHI_SQUARE_PROPOSALS", "holdfast.sensing.kernel.matrices:product_block"} <= parts
+    assert {"holdfast.core.randomness:CHI_SQUARE_PROPOSALS", "holdfast.sensing.kernel.matrices:multiply"} <= parts
 
 
 def test_results_do_not_depend_on_slabs_and_workers():

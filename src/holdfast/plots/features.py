@@ -45,8 +45,6 @@ MINUS = "\N{MINUS SIGN}"
 # An interval that is this many times the median one does not stretch the axis; an arrow says that it goes on.
 WIDE = 3.0
 SMALLEST_MARK, LARGEST_MARK = 3.0, 7.5
-
-
 # Environments with a line of their own.
 MOST_LINES = 8
 # Inches of a panel, and beside and below all of them.

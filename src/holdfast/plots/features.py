@@ -286,7 +286,7 @@ def draw_curves(
     """For each column a panel: its effect in each environment with a band of 95 %, and that of the fit.
 
     Args:
-        curves: column -> grid, fitted, estimates, errors and degrees; see `holdfast.estimators.curves.EffectCurves`.
+        curves: column -> grid, fitted, estimates, errors and degrees; see `holdfast.estimators.spline.EffectCurves`.
         labels: of the environments.
         verdicts: column -> what is said about it, in a word or two.
         columns: to be drawn; None: the first twelve; a line below the figure says how many more there are.

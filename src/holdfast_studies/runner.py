@@ -16,8 +16,8 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
+from holdfast.core.fingerprint import COMPUTING
 from holdfast.core.progress import Progress
-from holdfast.core.versions import COMPUTING
 from holdfast.core.writing import checked_folder, write_text
 from holdfast.plots.bands import write_figure
 from holdfast.sensing.trajectory import versions

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from holdfast import Settings, simulate
 from holdfast.algorithms.factored import random_start
 from holdfast.completion import CompletionSettings, simulate_completion
-from holdfast.core.algorithm import Algorithm
 from holdfast.core.order import LONGEST_CYCLE, ORDERS, cycle, cyclic, reshuffled, reshuffling
 from holdfast.core.randomness import START, standard_normals
-from holdfast.core.run import Run, run
+from holdfast.core.run import Algorithm, Run, run
 from holdfast.core.validation import setting_types
 from holdfast.sensing import batching, builder
 from holdfast.sensing.builder import Parts

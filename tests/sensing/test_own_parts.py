@@ -13,7 +13,7 @@ import xarray as xr
 
 from holdfast import Settings, Trajectory, simulate
 from holdfast.algorithms import Factors, factored
-from holdfast.apps.cli.terminal.trajectories import show_trajectory
+from holdfast.apps.cli.terminal.simulations import show_trajectory
 from holdfast.core import Algorithm
 from holdfast.core.linear_algebra import pack_symmetric, unpack_symmetric
 from holdfast.core.run import _advance

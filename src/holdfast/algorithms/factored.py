@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
-from holdfast.core.algorithm import Algorithm
 from holdfast.core.randomness import START, purpose_key, split, standard_normals
+from holdfast.core.run import Algorithm
 
 if TYPE_CHECKING:  # the caller brings the optimiser, so the numerical core runs without optax
     import optax  # type: ignore[import-untyped]

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from holdfast.algorithms.losses.slopes import FLOOR, LARGEST_FACTOR, SMALLEST_FACTOR, Slopes, amplified
-from holdfast.core.algorithm import Algorithm
+from holdfast.core.run import Algorithm
 
 
 class Hadamard(NamedTuple):

@@ -14,8 +14,7 @@ from holdfast.completion.training import Simulation
 from holdfast.core.cell_result import CellResult
 from holdfast.core.outcome import DIVERGED_AT, Code, Outcome, diverged
 from holdfast.core.progress import counted
-from holdfast.core.statistics import Estimate, proportion
-from holdfast.core.survival import event_rate
+from holdfast.core.statistics import Estimate, event_rate, proportion
 
 VARIABLES: dict[str, tuple[tuple[str, ...], str]] = {
     "rank": (("step",), "rank of the fitted matrix"),

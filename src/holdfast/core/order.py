@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from holdfast.core.algorithm import Algorithm, Parameters, State
 from holdfast.core.names import ORDERS
 from holdfast.core.randomness import ORDER, fold_in, purpose_key
+from holdfast.core.run import Algorithm, Parameters, State
 from holdfast.core.validation import require
 
 __all__ = ["ORDERS", "Order", "cycle", "cyclic", "independent", "reshuffled", "reshuffling"]

@@ -17,8 +17,8 @@ from zlib import crc32
 
 import numpy as np
 
+from holdfast.core.names import for_comparisons
 from holdfast.core.validation import require
-from holdfast.core.versions import for_comparisons
 from holdfast.datasets.splits import Dataset, Kind, Split
 
 if TYPE_CHECKING:

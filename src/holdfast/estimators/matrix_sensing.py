@@ -30,9 +30,9 @@ from holdfast.core.linear_algebra import (
     symmetrised,
     unpack_symmetric,
 )
-from holdfast.core.meta_analysis import random_effects
 from holdfast.core.moments import StandardizedMoments, collect_moments, standard_units, standardized
 from holdfast.core.run import Run, run
+from holdfast.core.statistics import random_effects
 from holdfast.core.validation import Count
 from holdfast.estimators.advice import advise_matrix
 from holdfast.estimators.array_rows import ArrayRows, array_rows

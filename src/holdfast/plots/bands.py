@@ -18,7 +18,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
 
 from holdfast.core.progress import counted
-from holdfast.core.survival import kaplan_meier
+from holdfast.core.statistics import kaplan_meier
 from holdfast.core.writing import replacing
 
 BAND = (0.1, 0.5, 0.9)

@@ -14,8 +14,7 @@ from jax.typing import ArrayLike
 
 from holdfast.algorithms.factored import AlgorithmMaker, Factors, random_start, sampled
 from holdfast.core import order
-from holdfast.core.algorithm import Algorithm, State
-from holdfast.core.run import Run
+from holdfast.core.run import Algorithm, Run, State
 from holdfast.core.validation import require
 from holdfast.sensing import batching
 from holdfast.sensing.batching import Batch, Batching, BatchingMaker, RowBatching

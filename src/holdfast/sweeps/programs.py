@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.core.cell_result import CellResult
-from holdfast.core.errors import describe
+from holdfast.core.fingerprint import COMPUTING
 from holdfast.core.names import Named, modules_in
-from holdfast.core.validation import require, setting_types, suggestion
-from holdfast.core.versions import COMPUTING
+from holdfast.core.validation import describe, require, setting_types, suggestion
 from holdfast.sensing.settings import SWEPT
 from holdfast.sweeps.store.naming import CodeVersion
 

@@ -7,8 +7,8 @@ from math import isfinite
 import numpy as np
 
 from holdfast import __version__
+from holdfast.core.fingerprint import installed_version
 from holdfast.core.statistics import FEW_VALUES, Estimate, mean_interval
-from holdfast.core.versions import installed_version
 from holdfast_studies.comparison.measures import PACKAGES, TITLES, Measure
 from holdfast_studies.comparison.methods import ComparedMethod
 from holdfast_studies.comparison.public_tests import GROUPS, Group, PublicTest

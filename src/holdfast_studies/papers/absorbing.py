@@ -8,7 +8,7 @@ import xarray as xr
 
 from holdfast.completion.problem import MatrixCompletion, two_by_two
 from holdfast.completion.training import AlgorithmName, LayerPaths, simulate_completion
-from holdfast.core.survival import event_rate
+from holdfast.core.statistics import event_rate
 from holdfast.theory.absorbing import Constants, closedness, contains, imbalance, layer_ranks, product_rank, successor
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, exact_share, summary
 from holdfast_studies.kit.drawing import Figure, band, finished, new_figure

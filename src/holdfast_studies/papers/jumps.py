@@ -10,8 +10,7 @@ import xarray as xr
 from holdfast.completion.jumps import SITTING, before_divergence, memory, ranks, waiting
 from holdfast.completion.settings import CompletionSettings
 from holdfast.completion.training import CompletionBuilder, Simulation, offshoots, simulate_completion, starts
-from holdfast.core.statistics import Estimate, median
-from holdfast.core.survival import event_rate
+from holdfast.core.statistics import Estimate, event_rate, median
 from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, exact_share, share, summary
 from holdfast_studies.kit.drawing import Axes, Figure, draw_kaplan_meier, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages

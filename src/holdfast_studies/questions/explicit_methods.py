@@ -19,9 +19,8 @@ from holdfast.algorithms.invariance.fish import Fish
 from holdfast.algorithms.invariance.group_dro import GroupDRO
 from holdfast.algorithms.invariance.irm import InvariantRiskMinimization
 from holdfast.algorithms.invariance.vrex import RiskExtrapolation
-from holdfast.core.algorithm import Algorithm
 from holdfast.core.linear_algebra import orthonormal_frame
-from holdfast.core.run import Run, run
+from holdfast.core.run import Algorithm, Run, run
 from holdfast.core.statistics import median
 from holdfast.sensing.batching import Batch
 from holdfast.sensing.ensembles import symmetric_gaussian

@@ -10,8 +10,7 @@ import optax  # type: ignore[import-untyped]
 from jax.typing import ArrayLike, DTypeLike
 
 from holdfast.algorithms.factored import Gradient, optimized, sampled
-from holdfast.core.algorithm import Algorithm
-from holdfast.core.run import Records, Run, run
+from holdfast.core.run import Algorithm, Records, Run, run
 from holdfast.sensing.batching import hetero
 from holdfast.sensing.environments import two_point
 from holdfast.sensing.oracles.law import population

@@ -11,11 +11,10 @@ from jax.typing import ArrayLike
 from scipy.special import stdtrit
 
 from holdfast.algorithms.factored import Factors, factored
-from holdfast.core.algorithm import Algorithm
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.core.progress import Progress
 from holdfast.core.randomness import standard_normals
-from holdfast.core.run import Records, Run, run
+from holdfast.core.run import Algorithm, Records, Run, run
 from holdfast.sensing.batching import Batch
 from holdfast.sensing.deviations import NORMAL, UNIFORM, Deviation
 from holdfast.sensing.ensembles import symmetric_gaussian

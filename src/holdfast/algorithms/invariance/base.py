@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 from holdfast.algorithms.losses import logistic, squared
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.algorithms.losses.squared import SecondMoments
-from holdfast.core.algorithm import Algorithm
+from holdfast.core.run import Algorithm
 
 DirectionAndWeights = tuple[jax.Array, jax.Array]
 """Where a method descends, of the shape of the parameters, and weights of the environments for its next step."""

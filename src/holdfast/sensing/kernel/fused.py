@@ -12,10 +12,10 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from holdfast.algorithms.factored import Factors
-from holdfast.core.algorithm import Algorithm
 from holdfast.core.fingerprint import fingerprint
 from holdfast.core.linear_algebra import symmetrised
 from holdfast.core.randomness import split
+from holdfast.core.run import Algorithm
 from holdfast.sensing.batching import Batch, Batching
 from holdfast.sensing.problem import MatrixSensing
 

@@ -28,8 +28,8 @@ from holdfast_studies.images.image_methods import (
     mean_risk,
     train_method,
     visiting,
+    worst_environment,
 )
-from holdfast_studies.images.selection import worst_environment
 
 MEANS = (0.5, 0.6, 0.7, 0.8, 0.9)
 DIFFERENCES = (0.0, 0.2, 0.4, 0.6, 0.8)

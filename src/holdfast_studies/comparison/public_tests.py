@@ -9,7 +9,7 @@ from holdfast.datasets.real_tables import LOOKED_AT, REAL_TABLES, Half, half_of,
 from holdfast.datasets.splits import Dataset, Kind
 from holdfast.datasets.structural import structural_dataset
 from holdfast.datasets.toy import TOY_SETTINGS, toy_dataset
-from holdfast_studies.comparison.measures import Measure
+from holdfast_studies.comparison.methods.base import Measure
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ import pandas as pd
 import xarray as xr
 
 from holdfast.core.statistics import Estimate, mean_interval
-from holdfast_studies.kit.claims import NOT_MEASURED, Claim, ClaimBuilder, Position, share
 from holdfast_studies.kit.drawing import COLOURS, Figure, estimate_bars, new_figure
 from holdfast_studies.kit.runs import Effort, Progress
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import NOT_MEASURED, Claim, ClaimBuilder, Position, share, study
 
 LEFT_OPEN = (
     "The 1,797 digits of 8 x 8 pixels that come with scikit-learn, in two colours, 5 to 9 against 0 to 4, a quarter of "

@@ -22,12 +22,14 @@ from holdfast_studies.images.image_methods import (
     environment_visits,
     group_dro,
     irm,
+    mean_accuracy,
     mean_risk,
     train_method,
     v_rex,
     visiting,
+    weighted_by,
+    worst_environment,
 )
-from holdfast_studies.images.selection import mean_accuracy, weighted_by, worst_environment
 
 # One hidden layer: 1,200 rows with a quarter of the labels wrong do not ask for more, and CI computes it.
 UNITS = 16

@@ -29,10 +29,9 @@ from holdfast.sensing.oracles.law import law, population
 from holdfast.sensing.problem import matrix_sensing
 from holdfast.sensing.signals import signals
 from holdfast.theory.lyapunov import two_point_threshold
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, over
-from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure, quantile_bars
+from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure, quantile_bars, quantiles
 from holdfast_studies.kit.runs import Effort, Progress, over_seeds, stages
-from holdfast_studies.kit.study import quantiles, study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Position, above, below, over, study
 
 LEFT_OPEN = (
     "All settings: d=100, r1=r2=1, two environments of strengths s - M and s + M, s=1, M=8, a batch of m=8000 of each "

@@ -16,8 +16,8 @@ from holdfast_studies.images.image_methods import (
     one_in_turn,
     train_method,
     visiting,
+    worst_environment,
 )
-from holdfast_studies.images.selection import worst_environment
 
 
 def test_visits_in_turn_are_the_method_in_turn(monkeypatch):

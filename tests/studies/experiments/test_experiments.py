@@ -8,8 +8,7 @@ import pytest
 
 from holdfast.plots import style
 from holdfast_studies import TITLES, load
-from holdfast_studies.claims import DECIDED, Position
-from holdfast_studies.coverage import SEPARATOR
+from holdfast_studies.claims import DECIDED, SEPARATOR, Position
 from holdfast_studies.experiment import Effort, Experiment
 from holdfast_studies.papers import isometry
 from holdfast_studies.papers.statements import STATEMENTS

@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "settings": {"seeds": list(seeds), "images": len(source.digits), "steps": options.steps},
         "step_sizes": STEP_SIZES,
         "cells": map_cells(),
-        # of the image of a mean digit, which sets the pace of the colour: see `gain_figure.colour_strength`
+        # of the image of a mean digit, which sets the pace of the colour: see `pages.colour_strength`
         "mean_image_norm": float(np.linalg.norm(source.images.mean(0))),
         "accuracy": {},
     }

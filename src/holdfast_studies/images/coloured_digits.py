@@ -21,7 +21,7 @@ LEFT_OPEN = (
     "Settings and steps are chosen for each seed on held-out rows of the training environments: by mean accuracy "
     "(pooled), by the worst environment (SGD, IRM, V-REx, Group DRO), by groups of equal weight (discover and "
     "balance), by the margin that sampling error leaves (head, fitted to all rows of both environments). The grids are "
-    "in experiments/digit_training.py. Rules and ranges were written down before any test row was looked at.",
+    "in images/digit_training.py. Rules and ranges were written down before any test row was looked at.",
 )
 PACKAGES = {"torch": "torch"}
 PROBLEMS = {"0.8 and 0.9": (0.8, 0.9), "0.9 and 0.3": (0.9, 0.3)}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 import trials
+from pages import COMPARISONS, CONFIRMED, LOOKED_AT, clear_gains, gain_rows
 from scipy.stats import binom
 
 from holdfast.datasets import DigitImages, bundled_digits
@@ -22,7 +23,6 @@ from holdfast_studies.images.image_methods import (
     worst_environment,
 )
 from holdfast_studies.images.recorded import recorded
-from holdfast_studies.images.recorded_report import COMPARISONS, CONFIRMED, LOOKED_AT, clear_gains, gain_rows
 
 
 def _problem():

@@ -30,7 +30,7 @@ SMALLER = {
     "holdfast bench": "--quick",
     "holdfast jumps": "--steps 4000",
 }
-# Of several experiments in one command so many run: each has its own tests, of a quick look too.
+# Of several experiments in one command the last run: each has its own tests, of a quick look too.
 MOST_EXPERIMENTS = 2
 # Commands that write nothing that a later one reads. Those on several pages run on the first of them.
 INDEPENDENT = ("holdfast simulate", "holdfast window", "holdfast reproduce")
@@ -109,7 +109,7 @@ def _shortened(command):
     words = command.split()
     if command.startswith("holdfast reproduce"):
         names = [word for word in words if word in TITLES]
-        words = [word for word in words if word not in names[MOST_EXPERIMENTS:]]
+        words = [word for word in words if word not in names[:-MOST_EXPERIMENTS]]
     command = " ".join(words)
     for start, options in SMALLER.items():
         if re.match(rf"{start}(\s|$)", command):

@@ -24,12 +24,6 @@ HOSTILE = '<img src=x onerror="document.title=1">'
 
 
 @pytest.fixture(scope="module")
-def address():
-    with server() as (found, _):
-        yield found
-
-
-@pytest.fixture(scope="module")
 def plants(tmp_path_factory):
     """A table whose names are markup and formulas."""
     random = np.random.default_rng(2)

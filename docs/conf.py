@@ -114,7 +114,7 @@ def constants(face) -> dict[str, list[str]]:
 def write_names(path: Path) -> None:
     """Write a table of the names that settings accept, which vocabulary.md includes."""
     rows = ["| kind | name | meaning |", "|---|---|---|"]
-    for module in ("holdfast.sensing.names", "holdfast.completion.names"):
+    for module in ("holdfast.sensing.settings", "holdfast.completion.settings"):
         for kind, names in vars(importlib.import_module(module)).items():
             if isinstance(names, dict) and kind.isupper():
                 rows += [f"| {kind.lower()} | {name} | {part.words} |" for name, part in names.items()]

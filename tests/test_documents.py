@@ -10,7 +10,6 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
-from holdfast.apps.cli.main import COMMANDS
 from holdfast_studies.names import FOLDERS
 
 ROOT = Path(__file__).parents[1]
@@ -88,11 +87,10 @@ def _tree():
 
 
 def test_every_module_is_in_the_design_at_its_own_folder():
-    """But for experiments and commands, one file for each name that the command line knows."""
+    """But for experiments, one file for each name that the command line knows."""
     entries, folder = _tree(), ROOT / "src"
     paths = {path.relative_to(folder).with_suffix("") for path in folder.rglob("*.py")}
-    known = {Path("holdfast/apps/cli/commands", name.replace("-", "_")) for name in COMMANDS}
-    known |= {Path("holdfast_studies", place, name) for place, titles in FOLDERS.items() for name in titles}
+    known = {Path("holdfast_studies", place, name) for place, titles in FOLDERS.items() for name in titles}
     modules = {path for path in paths - known if path.stem[0] != "_"}
     assert {path for path in modules if path.stem not in entries.get(path.parent, ())} == set()
     assert set(entries) == {path.parent for path in paths}

@@ -1,6 +1,7 @@
 """What the documents promise: the shell commands of their pages are accepted, and run."""
 
 import gzip
+import itertools
 import os
 import re
 import shlex
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 
 from holdfast.apps.cli.main import _parse
+from holdfast_studies import TITLES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -28,6 +30,12 @@ SMALLER = {
     "holdfast bench": "--quick",
     "holdfast jumps": "--steps 4000",
 }
+# Of several experiments in one command the last run: each has its own tests, of a quick look too.
+MOST_EXPERIMENTS = 2
+# Commands that write nothing that a later one reads. Those on several pages run on the first of them.
+INDEPENDENT = ("holdfast simulate", "holdfast window", "holdfast reproduce")
+# The snippets of all pages run in test_documents; these pages have some that write what their commands read.
+WRITING = ("README.md", "quickstart.md", "theory.md")
 # Ends only when it is stopped (tests/lab starts it), or needs other machines (tests/execution starts such clusters).
 NOT_RUN = ("holdfast lab", "dask ", "srun ", "make ", "pip install")
 NEEDS_CLUSTER = "--dask"
@@ -97,28 +105,51 @@ def _files(folder):
 
 
 def _shortened(command):
+    """The same command with less to compute."""
+    words = command.split()
+    if command.startswith("holdfast reproduce"):
+        names = [word for word in words if word in TITLES]
+        words = [word for word in words if word not in names[:-MOST_EXPERIMENTS]]
+    command = " ".join(words)
     for start, options in SMALLER.items():
         if re.match(rf"{start}(\s|$)", command):
             return f"{command} {options}"
     return command
 
 
+def _run_on(page):
+    """The commands of a page that are run: those of holdfast that need no other machine and ran on no page before."""
+    before = {
+        command for other in itertools.takewhile(lambda other: other != page, COMMANDS) for command in COMMANDS[other]
+    }
+    return [
+        command
+        for command in COMMANDS[page]
+        if _calls(command)
+        and NEEDS_CLUSTER not in command
+        and not command.startswith(NOT_RUN)
+        and not (command in before and command.startswith(INDEPENDENT))
+    ]
+
+
+def test_every_command_is_run_on_some_page():
+    """Or needs what the tests do not have."""
+    run = {command for page in COMMANDS for command in _run_on(page)}
+    for command in {command for commands in COMMANDS.values() for command in commands if _calls(command)} - run:
+        assert NEEDS_CLUSTER in command or command.startswith(NOT_RUN), command
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "page", [page for page, commands in COMMANDS.items() if any(map(_calls, commands))], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", [page for page in COMMANDS if _run_on(page)], ids=lambda page: page.name)
 def test_every_command_runs(page, tmp_path):
-    """After the snippets of the page, in one folder and in the order of the page."""
+    """In one folder and in the order of the page."""
     _files(tmp_path)
     text = page.read_text(encoding="utf-8")
     (tmp_path / "snippets.py").write_text("\n".join(SNIPPET.findall(text)), encoding="utf-8")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "MPLBACKEND": "Agg"}
-    script = [f"{sys.executable} snippets.py"]
-    script += [_shortened(command) for command in COMMANDS[page] if _calls(command) and NEEDS_CLUSTER not in command]
-    for command in script:
-        if command.startswith(NOT_RUN):
-            continue
+    script = [f"{sys.executable} snippets.py"] if page.name in WRITING else []
+    for command in [*script, *map(_shortened, _run_on(page))]:
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", command],
             cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1200,

@@ -11,12 +11,13 @@ from holdfast.embeddings.balancing import attribute_offsets
 from holdfast_studies.images.coloured_problem import interleaved, joined, train_on_mnist
 from holdfast_studies.images.frozen_networks import DiscoveredAttribute
 from holdfast_studies.images.image_methods import (
+    Candidates,
     ImageMethod,
     ImageProblem,
     log_likelihood,
     mean_risk,
+    weighted_by,
 )
-from holdfast_studies.images.selection import Candidates, weighted_by
 
 # Of the inputs. A network of two colours can learn the images of a rare group by heart, and hidden pixels prevent it.
 DROPOUT_RATES = (0.4, 0.6)

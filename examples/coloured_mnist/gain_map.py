@@ -18,7 +18,7 @@ import torch
 from recording import DEVICE, about_session, recording_parser
 
 from holdfast.core.writing import write_text
-from holdfast.datasets.digit_images import DigitImages
+from holdfast.datasets.coloured_digits import DigitImages
 from holdfast_studies.images.coloured_problem import make_problem, read_small_mnist
 from holdfast_studies.images.image_methods import (
     ImageMethod,
@@ -28,8 +28,8 @@ from holdfast_studies.images.image_methods import (
     mean_risk,
     train_method,
     visiting,
+    worst_environment,
 )
-from holdfast_studies.images.selection import worst_environment
 
 MEANS = (0.5, 0.6, 0.7, 0.8, 0.9)
 DIFFERENCES = (0.0, 0.2, 0.4, 0.6, 0.8)
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "settings": {"seeds": list(seeds), "images": len(source.digits), "steps": options.steps},
         "step_sizes": STEP_SIZES,
         "cells": map_cells(),
-        # of the image of a mean digit, which sets the pace of the colour: see `gain_figure.colour_strength`
+        # of the image of a mean digit, which sets the pace of the colour: see `pages.colour_strength`
         "mean_image_norm": float(np.linalg.norm(source.images.mean(0))),
         "accuracy": {},
     }

@@ -14,8 +14,7 @@ import torch
 from holdfast.core.statistics import mean_interval
 from holdfast.core.writing import write_text
 from holdfast_studies.images.coloured_problem import make_problem, read_small_mnist
-from holdfast_studies.images.image_methods import ImageProblem
-from holdfast_studies.images.selection import Candidates
+from holdfast_studies.images.image_methods import Candidates, ImageProblem
 
 PROBLEMS = {"0.8 and 0.9": (0.8, 0.9), "0.9 and 0.3": (0.9, 0.3)}
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

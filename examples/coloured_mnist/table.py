@@ -40,11 +40,13 @@ from holdfast_studies.images.image_methods import (
     group_dro,
     irm,
     log_likelihood,
+    mean_accuracy,
     mean_risk,
     one_in_turn,
     v_rex,
+    weighted_by,
+    worst_environment,
 )
-from holdfast_studies.images.selection import mean_accuracy, weighted_by, worst_environment
 
 WEIGHT_DECAYS = (1e-4, 1e-3, 3e-3)
 # The value of the authors of IRM, rounded, for the methods that they compare.

@@ -41,8 +41,16 @@ from holdfast.embeddings.attributes import bimodal_rotation, group_scores
 from holdfast.embeddings.variation import LEVEL, find_variation
 from holdfast_studies.images.coloured_problem import train_on_mnist
 from holdfast_studies.images.frozen_networks import device_moments, discover_attribute, features_of, fit_heads, halves
-from holdfast_studies.images.image_methods import AVERAGED, ImageMethod, log_likelihood, mean_risk, one_in_turn
-from holdfast_studies.images.selection import mean_accuracy, weighted_by, worst_environment
+from holdfast_studies.images.image_methods import (
+    AVERAGED,
+    ImageMethod,
+    log_likelihood,
+    mean_accuracy,
+    mean_risk,
+    one_in_turn,
+    weighted_by,
+    worst_environment,
+)
 
 OF_POOLED = ("discover and offset, constant", "discover and offset, decaying", "head after pooled")
 IN_TURN = ("in turn, constant", "in turn, growing", "in turn, decaying", "head after in turn")

@@ -4,8 +4,8 @@ from .claims import OUR_SETTINGS as OUR_SETTINGS
 from .claims import Claim as Claim
 from .claims import Conditions as Conditions
 from .claims import Position as Position
+from .claims import Statement as Statement
 from .claims import Verdict as Verdict
-from .coverage import Statement as Statement
 from .experiment import Effort as Effort
 from .experiment import Experiment as Experiment
 from .names import TITLES as TITLES

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.plots.pages import render
-from holdfast_studies.claims import TONES, Claim, Verdict
-from holdfast_studies.coverage import Covered, counts_by_origin
+from holdfast_studies.claims import TONES, Claim, Covered, Verdict, counts_by_origin
 
 # On a screen narrower than this share of a figure's own width the figure scrolls, so that its labels can be read.
 NARROWEST = 0.94

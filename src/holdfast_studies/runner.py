@@ -16,15 +16,14 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
+from holdfast.core.fingerprint import COMPUTING
 from holdfast.core.progress import Progress
-from holdfast.core.versions import COMPUTING
 from holdfast.core.writing import checked_folder, write_text
 from holdfast.plots.bands import write_figure
 from holdfast.sensing.trajectory import versions
 from holdfast.sweeps.engines.base import Engine, check_engine
 from holdfast.sweeps.store.naming import Key
-from holdfast_studies.claims import Claim
-from holdfast_studies.coverage import Statement, coverage
+from holdfast_studies.claims import Claim, Statement, coverage
 from holdfast_studies.experiment import Effort, Experiment
 from holdfast_studies.page import RecordedSection, Section, page
 from holdfast_studies.results import Bars, RemoteError, data_sets, no_bars

@@ -3,9 +3,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from holdfast.algorithms.amplification import FLOOR, Slopes, amplified, excess_share
 from holdfast.algorithms.hadamard import Hadamard, hadamard
-from holdfast.theory.effects import effect_exponents
+from holdfast.algorithms.losses.slopes import FLOOR, Slopes, amplified, excess_share
+from holdfast.theory.lyapunov import effect_exponents
 
 NEVER = np.inf  # a critical value that nothing passes: no variation is amplified
 

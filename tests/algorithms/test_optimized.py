@@ -6,8 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from holdfast.algorithms.factored import factored
-from holdfast.algorithms.optimized import optimized
+from holdfast.algorithms.factored import factored, optimized
 from holdfast_studies.questions.momentum import momentum_matrices
 from holdfast_studies.questions.optimizer_runs import MOMENTUM, NAMES, OPTIMIZERS, any_optimizer
 

@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 from holdfast import Settings, simulate
 from holdfast.algorithms.factored import random_start
 from holdfast.completion import CompletionSettings, simulate_completion
-from holdfast.completion import names as completion_names
-from holdfast.core.algorithm import Algorithm
 from holdfast.core.order import LONGEST_CYCLE, ORDERS, cycle, cyclic, reshuffled, reshuffling
 from holdfast.core.randomness import START, standard_normals
-from holdfast.core.run import Run, run
+from holdfast.core.run import Algorithm, Run, run
+from holdfast.core.validation import setting_types
 from holdfast.sensing import batching, builder
-from holdfast.sensing import names as sensing_names
 from holdfast.sensing.builder import Parts
 from holdfast.sensing.environments import PanelLaw, panel, table, two_point, uniform
 from holdfast.sensing.measurements import fixed_data_set
@@ -108,7 +106,8 @@ def test_an_order_a_start_and_a_panel_share_no_random_numbers_with_each_other_or
 
 
 def test_the_names_of_orders_are_those_that_settings_accept():
-    assert tuple(sensing_names.ORDERS) == tuple(completion_names.ORDERS) == ORDERS
+    kinds = [setting_types(kind)["order"].choices for kind in (Settings, CompletionSettings)]
+    assert [tuple(names) for names in kinds] == [tuple(ORDERS)] * 2
 
 
 def drawn_anew(environments, batch_size):

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from holdfast.datasets import REAL_TABLES, half_of
-from holdfast.datasets.real import feature_columns, load_real_table
-from holdfast.datasets.real_tables import LOOKED_AT
+from holdfast.datasets.real_tables import LOOKED_AT, feature_columns, load_real_table
 
 # One with each of: two columns for the environment, schools in tenths, a logarithm, labels, a list of features.
 EXAMPLES = ("CollegeDistance", "Exam", "Guns", "WVS", "kielmc")

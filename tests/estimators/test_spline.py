@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import SplineTransformer
 
-from holdfast.core.splines import spline_basis
+from holdfast.core.linear_algebra import spline_basis
 from holdfast.datasets import CURVED_SHAPES, curved_table, structural_dataset
 from holdfast.estimators import EffectExpansion, HeteroRegressor, HeteroSplineRegressor
 from holdfast.estimators.search.selection import Groups

@@ -9,7 +9,7 @@ from scipy.special import exp1, expi
 
 import holdfast as hf
 from holdfast.sensing.environments import Deviation, Law, continuum
-from holdfast.theory.regions import Region
+from holdfast.theory.diagnosis import Region
 from holdfast_studies.findings.phase import phase_diagram
 
 

@@ -8,7 +8,7 @@ from scipy.stats import t
 
 from holdfast.estimators.effects import OwnEffects, describe_effects
 from holdfast.plots.bands import save, style
-from holdfast.plots.forest import MOST_ENVIRONMENTS, draw_forest
+from holdfast.plots.features import MOST_ENVIRONMENTS, draw_forest
 
 
 def _tables(environments, seed=0):

@@ -13,18 +13,19 @@ import xarray as xr
 
 from holdfast import Settings, Trajectory, simulate
 from holdfast.algorithms import Factors, factored
-from holdfast.apps.cli.terminal.trajectories import show_trajectory
+from holdfast.apps.cli.terminal.simulations import show_trajectory
 from holdfast.core import Algorithm
 from holdfast.core.linear_algebra import pack_symmetric, unpack_symmetric
 from holdfast.core.run import _advance
-from holdfast.sensing import names, oracles
+from holdfast.sensing import oracles
+from holdfast.sensing import settings as named_parts
 from holdfast.sensing.batching import Batch, hetero
 from holdfast.sensing.builder import Parts, SensingBuilder
 from holdfast.sensing.ensembles import Ensemble, gaussian, symmetric_gaussian
 from holdfast.sensing.environments import Deviation, FiniteEnvironments, continuum, table, two_point
 from holdfast.sensing.problem import MatrixSensing
 from holdfast.theory import diagnose, exponents, order_floor, simulate_shares, stationary_law
-from holdfast.theory.regions import Region, predicted_region
+from holdfast.theory.diagnosis import Region, predicted_region
 
 SMALL = Settings(dimension=6, batch_size=50, steps=20, every=10, seeds=3)
 LAPLACE = Deviation(
@@ -205,7 +206,7 @@ def test_parts_are_noted_by_names_that_stay():
 
 @pytest.mark.parametrize("kind", ["LAWS", "BATCHINGS", "ORACLES", "ENSEMBLES", "PARAMETERISATIONS"])
 def test_every_name_leads_to_a_documented_part(kind):
-    for named in getattr(names, kind).values():
+    for named in getattr(named_parts, kind).values():
         assert named.load().__doc__
         assert named.words
 

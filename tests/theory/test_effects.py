@@ -3,10 +3,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from holdfast.algorithms.amplification import FLOOR, LARGEST_FACTOR, Slopes
 from holdfast.algorithms.hadamard import hadamard
+from holdfast.algorithms.losses.slopes import FLOOR, LARGEST_FACTOR, Slopes
 from holdfast.theory import two_point_exponent
-from holdfast.theory.effects import effect_exponents, washing_strength
+from holdfast.theory.lyapunov import effect_exponents, washing_strength
 
 
 def test_two_environments_are_the_two_point_law():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from holdfast.theory.isometry import (
+from holdfast.theory.assumptions import (
     error_tensor,
     isometry_constant,
     isometry_deviations,

@@ -19,8 +19,14 @@ from holdfast.theory import (
     two_point_exponent,
     two_point_threshold,
 )
-from holdfast.theory.logarithm import mean_logarithm, quadrature
-from holdfast.theory.lyapunov import draw_strengths, largest_product_exponents, product_exponents, with_restoring_force
+from holdfast.theory.lyapunov import (
+    draw_strengths,
+    largest_product_exponents,
+    mean_logarithm,
+    product_exponents,
+    quadrature,
+    with_restoring_force,
+)
 from holdfast.theory.strengths import diagonalised, extremes
 
 

@@ -6,8 +6,8 @@ from holdfast.sensing.builder import Parts
 from holdfast.sensing.environments import FiniteEnvironments, gaussian, table, two_point, uniform
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import execute
+from holdfast.theory.diagnosis import Region, predicted_region
 from holdfast.theory.lyapunov import stationary_shares, two_point_exponent, two_point_threshold
-from holdfast.theory.regions import Region, predicted_region
 from holdfast.theory.shares import simulate_shares
 from holdfast.theory.strengths import sample_strengths
 from holdfast.theory.tails import stationary_law, tail_index

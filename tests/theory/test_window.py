@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from holdfast.sensing.environments import gaussian, table, two_point, uniform
-from holdfast.theory.advice import advise, learning_time
+from holdfast.theory.advice import advise
 from holdfast.theory.assumptions import regularity
-from holdfast.theory.diagnosis import diagnose
+from holdfast.theory.diagnosis import Region, classify, diagnose, predicted_region
+from holdfast.theory.finite_time import learning_time
 from holdfast.theory.lyapunov import exponents
-from holdfast.theory.regions import Region, classify, predicted_region
 from holdfast.theory.window import bounded_step_size, limits, paper_window, sharp_window, threshold_heterogeneity
 
 

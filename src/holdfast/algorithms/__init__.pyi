@@ -3,11 +3,11 @@ from . import losses as losses
 from .factored import AlgorithmMaker as AlgorithmMaker
 from .factored import Factors as Factors
 from .factored import Gradient as Gradient
+from .factored import OptimizerMaker as OptimizerMaker
+from .factored import RankOneGradient as RankOneGradient
 from .factored import factored as factored
+from .factored import optimized as optimized
 from .factored import random_start as random_start
 from .factored import sampled as sampled
+from .factored import shrinkage as shrinkage
 from .hadamard import hadamard as hadamard
-from .optimized import OptimizerMaker as OptimizerMaker
-from .optimized import optimized as optimized
-from .shrinkage import RankOneGradient as RankOneGradient
-from .shrinkage import shrinkage as shrinkage

@@ -7,9 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.amplification import FLOOR, LARGEST_FACTOR, SMALLEST_FACTOR, amplified
-from holdfast.algorithms.losses.slopes import Slopes
-from holdfast.core.algorithm import Algorithm
+from holdfast.algorithms.losses.slopes import FLOOR, LARGEST_FACTOR, SMALLEST_FACTOR, Slopes, amplified
+from holdfast.core.run import Algorithm
 
 
 class Hadamard(NamedTuple):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from holdfast.core.algorithm import Algorithm, State
+from holdfast.core.run import Algorithm, State
 
 # W_1, ..., W_L: the first layer meets the input, the last makes the output.
 Layers = tuple[jax.Array, ...]

@@ -1,10 +1,35 @@
-"""Settings of matrix completion by a deep linear network: one object for the Python call and the command line."""
+"""Settings of matrix completion by a deep linear network: one object for the Python call and the command line.
+
+Problems and algorithms are chosen by name, from dictionaries that the settings, the command line and the docs read.
+"""
 
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from holdfast.completion.names import ORDERED, AlgorithmName, OrderName, ProblemName
+from holdfast.core.names import ORDERS, Choice, Named
 from holdfast.core.validation import NOT_NEGATIVE, POSITIVE, SHARE, Count, CountOrZero, Seed, check_settings, require
+
+PROBLEMS = {
+    "two-by-two": Named("holdfast.completion.problem:two_by_two", "three entries of [[1, *], [epsilon, 1]]"),
+    "random": Named("holdfast.completion.problem:random_low_rank", "a random matrix of low rank"),
+}
+"""Functions that make a `holdfast.completion.MatrixCompletion`."""
+
+ALGORITHMS = {
+    "sgd": Named("holdfast.completion.oracles:one_entry", "one entry per step"),
+    "mini-batch": Named("holdfast.completion.oracles:batch_weights", "several entries per step"),
+    "label-noise": Named("holdfast.completion.oracles:one_entry", "one entry per step with fresh label noise"),
+    "gradient-descent": Named("holdfast.completion.oracles:equal_weights", "all entries in every step"),
+    "sde": Named("holdfast.completion.oracles:gaussian_weights", "the stochastic differential equation of SGD"),
+}
+"""What a step sees of a problem: the gradient of one entry (`ORDERED`), or weights of all entries for its gradient."""
+
+ORDERED = ("sgd", "label-noise")
+"""Algorithms whose steps see one entry, so that the entries have an order."""
+
+ProblemName = Annotated[str, Choice("The matrix to complete", PROBLEMS)]
+AlgorithmName = Annotated[str, Choice("The algorithm", ALGORITHMS)]
+OrderName = Annotated[str, Choice("How one entry follows another", ORDERS)]
 
 
 @dataclass(frozen=True)
@@ -24,7 +49,7 @@ class CompletionSettings:
     """
 
     problem: ProblemName = "two-by-two"
-    """The matrix to complete, one of `holdfast.completion.names.PROBLEMS`."""
+    """The matrix to complete, one of `holdfast.completion.settings.PROBLEMS`."""
     epsilon: Annotated[float, POSITIVE] = 0.25
     """Of the 2 x 2 example, whose missing entry is 1 / epsilon."""
     dimension: Count = 20
@@ -40,9 +65,9 @@ class CompletionSettings:
     width: Count = 6
     """Width of the hidden layers; it bounds the rank."""
     algorithm: AlgorithmName = "sgd"
-    """The algorithm, one of `holdfast.completion.names.ALGORITHMS`."""
+    """The algorithm, one of `holdfast.completion.settings.ALGORITHMS`."""
     order: OrderName = "independent"
-    """How one entry follows another where a step sees one, one of `holdfast.completion.names.ORDERS`."""
+    """How one entry follows another where a step sees one, one of `holdfast.core.order.ORDERS`."""
     step_size: Annotated[float, POSITIVE] = 0.4
     """Step size eta."""
     ridge: Annotated[float, NOT_NEGATIVE] = 0.0245

@@ -9,15 +9,13 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from holdfast.completion.deep_linear import deep_linear, orthogonal_layers, repeated
-from holdfast.completion.names import ALGORITHMS, ORDERED, ORDERS, PROBLEMS, AlgorithmName, OrderName
 from holdfast.completion.oracles import weighted_entries
 from holdfast.completion.problem import MatrixCompletion
-from holdfast.completion.settings import CompletionSettings
-from holdfast.core.algorithm import Algorithm
-from holdfast.core.order import Order, reshuffling
+from holdfast.completion.settings import ALGORITHMS, ORDERED, PROBLEMS, AlgorithmName, CompletionSettings, OrderName
+from holdfast.core.order import ORDERS, Order, reshuffling
 from holdfast.core.progress import Progress, stages
 from holdfast.core.randomness import OFFSHOOT, derived_seeds
-from holdfast.core.run import Run, run
+from holdfast.core.run import Algorithm, Run, run
 
 # A step on small layers costs little more than launching its kernels, so many runs share a launch. But XLA splits a
 # kernel of more entries than this among threads, which costs more than it gains.

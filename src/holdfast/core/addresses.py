@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.core.errors import one_line
+from holdfast.core.validation import one_line
 
 
 def is_address(word: str | Path) -> bool:

@@ -1,4 +1,4 @@
-"""A fingerprint of the code that decides a result: the modules that are named, and what they use of others."""
+"""What decides a result: a fingerprint of the code, of modules and what they use of others; versions of packages."""
 
 import ast
 import hashlib
@@ -9,11 +9,14 @@ import threading
 from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import PathFinder
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.core.errors import PACKAGES
+from holdfast.core.validation import PACKAGES
 
+COMPUTING = ("jax", "jaxlib", "numba", "numpy")
+"""Packages that decide the last bits of a simulation."""
 # An object named by a string, "module:attribute", is imported by whoever looks it up.
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 # Python 3.11 cannot parse source in two threads at once.
@@ -21,6 +24,20 @@ _LOCK = threading.RLock()
 _PACKAGE = __name__.partition(".")[0]
 # Code that runs work and saves its results, but decides no number of them: imports of it are not followed.
 _STORAGE = (f"{_PACKAGE}.sweeps.store.", f"{_PACKAGE}.sweeps.engines.")
+
+
+@cache  # reading the metadata of a package takes longer than reading a small result
+def installed_version(package: str) -> str:
+    """The version of a package, or "none" where it is not installed.
+
+    Example:
+        >>> installed_version("numpy")[0].isdigit(), installed_version("a package that nobody wrote")
+        (True, 'none')
+    """
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"
 
 
 def fingerprint(modules: tuple[str, ...]) -> str:
@@ -40,7 +57,7 @@ def fingerprint(modules: tuple[str, ...]) -> str:
         >>> statistics = fingerprint(("holdfast.core.statistics",))
         >>> statistics == fingerprint(("holdfast.core.statistics", "holdfast.core.statistics"))
         True
-        >>> statistics == fingerprint(("holdfast.core.survival",))
+        >>> statistics == fingerprint(("holdfast.core.grouping",))
         False
     """
     with _LOCK:
@@ -51,8 +68,8 @@ def reached(modules: tuple[str, ...]) -> set[str]:
     """The modules themselves, and what they import: other modules, or "module:name".
 
     Example:
-        >>> sorted(reached(("holdfast.core.survival:event_rate",)))[0]
-        'holdfast.core.statistics:Estimate'
+        >>> sorted(reached(("holdfast.core.statistics:median",)))
+        ['holdfast.core.statistics:median', 'holdfast.core.validation:require']
     """
     with _LOCK:
         names = {re.split("[.:]", name)[0] for name in modules}

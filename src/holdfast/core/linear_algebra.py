@@ -1,4 +1,4 @@
-"""Linear algebra used in several modules: coordinates of symmetric matrices, random frames, joint diagonalisation."""
+"""Linear algebra: coordinates of symmetric matrices, random frames, joint diagonalisation, bases of splines."""
 
 import sys
 from itertools import combinations
@@ -21,6 +21,8 @@ def array_module(array: Arrays) -> Any:
     return torch if torch is not None and isinstance(array, torch.Tensor) else array.__array_namespace__()
 
 
+# Of the polynomials of splines.
+DEGREE = 3
 # Sweeps over all pairs of axes. Matrices that nearly commute need about five; others improve slowly.
 SWEEPS = 100
 # Smaller angles are rounding errors: they are skipped, and a sweep that finds no others is the last.
@@ -174,3 +176,54 @@ def orthonormal_frame(dimension: int, rank: int, seed: int = 0) -> np.ndarray:
     """
     q, r = np.linalg.qr(np.random.default_rng(seed).standard_normal((dimension, rank)))
     return q * np.sign(np.diag(r))
+
+
+def spline_width(knots: int) -> int:
+    """How many columns a curve with so many knots has.
+
+    Example:
+        >>> spline_width(5) == spline_basis(np.zeros(1), np.arange(5)).shape[1]
+        True
+    """
+    return knots + DEGREE - 2
+
+
+def spline_basis(values: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    """The B-splines of a column, all but the last one, since they add up to 1 and a model has an intercept.
+
+        B_k(x) between the outer knots a and b,    B_k(a) + (x - a) B_k'(a) below,    B_k(b) + (x - b) B_k'(b) above
+
+    The knots are continued at the distance of the outer two, as scikit-learn's `SplineTransformer` does.
+
+    Args:
+        values: (rows,); what is not finite has no splines.
+        knots: (knots,), two or more, increasing.
+
+    Returns:
+        (rows, knots + 1), NaN where a value is not finite.
+
+    Reference: P. H. C. Eilers and B. D. Marx, *Flexible smoothing with B-splines and penalties*, Statistical Science 11
+        (1996), for the knots beyond the outer ones.
+
+    Example, splines span the straight lines:
+        >>> x = np.array([-7.0, 0.5, 2.0, 11.0])
+        >>> columns = np.column_stack([np.ones(4), spline_basis(x, np.array([0.0, 1.0, 2.0, 4.0]))])
+        >>> fitted = np.linalg.lstsq(columns, x, rcond=None)[0]
+        >>> bool(np.allclose(columns @ fitted, x))
+        True
+    """
+    from scipy.interpolate import BSpline  # takes a while to import, and few tables to be predicted have curves
+
+    x, knots = np.asarray(values, float), np.asarray(knots, float)
+    finite = np.isfinite(x)
+    beyond = np.arange(1, DEGREE + 1)
+    before = knots[0] - (knots[1] - knots[0]) * beyond[::-1]
+    after = knots[-1] + (knots[-1] - knots[-2]) * beyond
+    count = len(knots) + DEGREE - 1
+    splines = BSpline(np.concatenate([before, knots, after]), np.eye(count)[:, :-1], DEGREE)
+    inside = np.clip(np.where(finite, x, knots[0]), knots[0], knots[-1])
+    found, outside = splines(inside), finite & (inside != x)
+    with np.errstate(over="ignore", invalid="ignore"):  # of values that are as large as numbers can be
+        found[outside] += (x - inside)[outside, None] * splines.derivative()(inside[outside])
+    found[~finite] = np.nan
+    return found

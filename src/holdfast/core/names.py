@@ -30,6 +30,29 @@ class Named(NamedTuple):
         return getattr(import_module(module), attribute)
 
 
+ORDERS = {
+    "independent": Named("holdfast.core.order:independent", "drawn anew in each step, as in the papers"),
+    "reshuffled": Named("holdfast.core.order:reshuffled", "in cycles through all, each in a fresh random order"),
+    "cyclic": Named("holdfast.core.order:cyclic", "in cycles through all, always in the same order"),
+}
+"""Orders of environments or observed entries: (visits of a cycle, seed of the run) -> `holdfast.core.order.Order`."""
+
+
+def for_comparisons(module: str, purpose: str) -> Any:
+    """A module of a package that only comparisons need; a ValueError says how to install it.
+
+    Example:
+        >>> for_comparisons("no_such_package.module", "a test of anchors")
+        Traceback (most recent call last):
+        ValueError: a test of anchors needs the package no_such_package: pip install 'holdfast[compare]'
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        raise ValueError(f"{purpose} needs the package {package}: pip install 'holdfast[compare]'") from error
+
+
 @contextlib.contextmanager
 def modules_in(folder: str) -> Iterator[None]:
     """Modules are looked for in a folder first, until the block ends; threads may overlap.

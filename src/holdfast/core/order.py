@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from holdfast.core.algorithm import Algorithm, Parameters, State
+from holdfast.core.names import ORDERS
 from holdfast.core.randomness import ORDER, fold_in, purpose_key
+from holdfast.core.run import Algorithm, Parameters, State
 from holdfast.core.validation import require
 
 __all__ = ["ORDERS", "Order", "cycle", "cyclic", "independent", "reshuffled", "reshuffling"]
@@ -22,9 +23,6 @@ __dir__ = __all__.copy
 
 Order = Callable[[ArrayLike], jax.Array]
 """number of the step -> number of what is visited in it. Pure: nothing is remembered between steps."""
-
-ORDERS = ("independent", "reshuffled", "cyclic")
-"""The names of the orders; the last two visit the environments in cycles."""
 
 # Steps of the longest cycle for unequal probabilities: shares are then met to 1/1000.
 LONGEST_CYCLE = 1000

@@ -8,7 +8,7 @@ advances by short chunks of steps; after each it reports progress and stops if i
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike
+from jax.typing import ArrayLike
 
-from holdfast.core.algorithm import Algorithm
 from holdfast.core.progress import Progress
 from holdfast.core.randomness import fold_in
 from holdfast.core.validation import require
@@ -35,6 +34,41 @@ CHUNK_SECONDS = 0.25
 LARGEST_GROWTH = 16
 # Programs whose lock and length of chunks are remembered: a process that lives on may see any number of them.
 REMEMBERED = 256
+
+
+State = Any
+Parameters = Any
+
+
+def _whole_state(state: State) -> Parameters:
+    return state
+
+
+class Algorithm(NamedTuple):
+    """Pure functions that `holdfast.core.run` iterates.
+
+    Attributes:
+        init: () -> state. A state is a pytree of arrays and holds what the next step needs, nothing else.
+        step: (key, state, number) -> state. The key is fresh in every step; `number` counts the steps done so far, so
+            that a schedule or an order of environments can depend on it; batchings and gradients call it `step`.
+        parameters: state -> the part of the state that is being fitted; by default all of it. A run has diverged when
+            the squared norm of its parameters passes a limit, whatever else is in the state (momenta, moments), and
+            what is recorded is computed from them.
+
+    Example, gradient descent on x^2 / 2 with momentum:
+        >>> def step(key, state, number):
+        ...     x, velocity = state
+        ...     velocity = 0.5 * velocity - 0.1 * x
+        ...     return x + velocity, velocity
+        >>> algorithm = Algorithm(lambda: (jnp.ones(()), jnp.zeros(())), step, lambda state: state[0])
+        >>> state = algorithm.step(jax.random.key(0), algorithm.init(), 0)
+        >>> round(float(algorithm.parameters(state)), 6)
+        0.9
+    """
+
+    init: Callable[[], State]
+    step: Callable[[jax.Array, State, ArrayLike], State]
+    parameters: Callable[[State], Parameters] = _whole_state
 
 
 class LoopForm(NamedTuple):
@@ -104,7 +138,7 @@ def run(
     build: RunBuilder,
     shared: Any,
     parameters: Any,
-    seeds: ArrayLike,
+    seeds: ArrayLike | Sequence[int],
     *,
     steps: int,
     every: int = 1,
@@ -147,10 +181,17 @@ def run(
     vectorised, slab = slab > 1, min(slab, count)
     devices = available_devices()
     slabs = range(-(-count // slab))
-    tally = _Tally(progress, count * steps)
+    done, counting = 0, threading.Lock()
     stop, asked_to_stop = threading.Event(), current_worker().stopped
     known = _known(build, slab)
     form = ON_CPU if devices[0].platform == "cpu" else ON_ACCELERATOR
+
+    def report(more: int) -> None:
+        nonlocal done
+        if progress is not None:
+            with counting:
+                done += more
+                progress(done, count * steps)
 
     def program(number: int) -> tuple[Any, ...]:
         # The last slab is filled up with copies of its last run, so that all slabs have one shape.
@@ -169,7 +210,7 @@ def run(
             history = [advance.record]
             for begin, end in itertools.pairwise(records):
                 for steps_done in advance.to(int(begin), int(end)):
-                    tally.add(real * steps_done)
+                    report(real * steps_done)
                     if stop.is_set() or asked_to_stop():
                         raise StoppedError
                 history.append(advance.record)
@@ -353,17 +394,3 @@ def _advance(
     if form.unroll > 1:
         carry = jax.lax.fori_loop(end - (end - begin) % form.unroll, end, one_step, carry)
     return carry, _over_runs(vectorised, observe)(parameters, carry.state)
-
-
-class _Tally:
-    """Adds up the steps of all workers and reports them."""
-
-    def __init__(self, progress: Progress | None, total: int):
-        self._progress, self._total, self._done = progress, total, 0
-        self._lock = threading.Lock()
-
-    def add(self, steps: int) -> None:
-        if self._progress is not None:
-            with self._lock:
-                self._done += steps
-                self._progress(self._done, self._total)

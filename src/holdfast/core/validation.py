@@ -1,15 +1,23 @@
-"""Checks of settings: an error names the argument, the value and what is allowed. Imports nothing heavy."""
+"""Checks of settings, and errors in words: the argument, the value and what is allowed. Imports nothing heavy."""
 
 import difflib
+import os
+import sysconfig
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from functools import cache
 from numbers import Integral, Real
+from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 from holdfast.core.names import Choice
 
+# Folders of installed packages, wherever they are.
+PACKAGES = {"site-packages", "dist-packages"}
+# The most characters of a message of a server or of another package that are repeated.
+MOST_REPEATED = 300
 # Numbers beyond this cannot mean anything in settings, and their squares would overflow in float32.
 LARGEST = 1e12
 
@@ -36,9 +44,9 @@ class Rule(NamedTuple):
             ValueError: seeds must be a whole number of at least 1, got 0
         """
         number = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
-        if not number or not abs(value) < LARGEST or not self.holds(value):
-            bound = f" and below {LARGEST:,.0f}" if number and self.whole and value >= LARGEST else ""
-            raise ValueError(f"{name} must be {self.allowed}{bound}, got {value!r}")
+        bound = f" and below {LARGEST:,.0f}" if number and self.whole and value >= LARGEST else ""
+        fits = number and abs(value) < LARGEST and self.holds(value)
+        require(fits, f"{name} must be {self.allowed}{bound}", repr(value))
 
 
 def require(holds: bool, contract: str, found: Any) -> None:
@@ -70,6 +78,53 @@ def suggestion(word: str, known: Iterable[str], most: int = 1) -> str:
     close = difflib.get_close_matches(wanted, list(folded), n=most)
     close = close or [each for each in folded if wanted and each.startswith(wanted)][:most]
     return f" (perhaps {' or '.join(folded[each] for each in close)})" if close else ""
+
+
+def one_line(error: BaseException) -> str:
+    r"""The message of an error in one line of bounded length; the name of its type where it has none.
+
+    Example:
+        >>> one_line(ValueError("no\n  way")), one_line(KeyError())
+        ('no way', 'KeyError')
+    """
+    return " ".join(str(error).split())[:MOST_REPEATED] or type(error).__name__
+
+
+def describe(error: BaseException) -> str:
+    """An error in one line.
+
+    Example:
+        >>> describe(ValueError("no"))
+        'ValueError: no'
+    """
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def describe_place(error: BaseException) -> str:
+    """As `describe`, after the file and line of the user's code that raised it: "estimates.py:7: ValueError: no".
+
+    That is the innermost frame outside of this package and of those that are installed; there may be none.
+
+    Example:
+        >>> describe_place(ValueError("no"))  # nothing raised it
+        'ValueError: no'
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not _is_installed(frame.filename)]
+    place = f"{os.path.basename(own[-1].filename)}:{own[-1].lineno}: " if own else ""
+    return f"{place}{describe(error)}"
+
+
+def _is_installed(path: str) -> bool:
+    return path.startswith(("<", *_installed())) or not PACKAGES.isdisjoint(Path(path).parts)
+
+
+@cache
+def _installed() -> tuple[str, ...]:
+    """Folders of code that is not the user's."""
+    installed = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    return tuple(f"{folder}{os.sep}" for folder in {str(Path(__file__).parents[1]), *installed})
 
 
 NUMBER = Rule("a number between -1e12 and 1e12", lambda value: True)
@@ -143,24 +198,21 @@ def check_fields(settings: Any) -> None:
     """
     for name, kind in setting_types(settings.__class__).items():
         value = getattr(settings, name)
-        if kind.choices and value not in kind.choices:
-            raise ValueError(f"{name} must be one of {', '.join(kind.choices)}, got {value!r}")
-        if kind.boolean and not isinstance(value, bool):
-            raise ValueError(f"{name} must be True or False, got {value!r}")
+        known = not kind.choices or value in kind.choices
+        require(known, f"{name} must be one of {', '.join(kind.choices)}", repr(value))
+        require(not kind.boolean or isinstance(value, bool), f"{name} must be True or False", repr(value))
         if kind.rule is None or (kind.optional and value is None):
             continue
-        if isinstance(value, Sequence) and not kind.several:
-            raise ValueError(f"{name} must be one number, got {value!r}")
-        if value == ():
-            raise ValueError(f"{name} must hold at least one value, got an empty sequence")
-        for number in value if isinstance(value, tuple) else (value,):
+        require(kind.several or not isinstance(value, Sequence), f"{name} must be one number", repr(value))
+        require(value != (), f"{name} must hold at least one value", "an empty sequence")
+        values = value if isinstance(value, tuple) else (value,)
+        for number in values:
             kind.rule.check(name, number)
-        if isinstance(value, tuple) and len(set(value)) < len(value):
-            raise ValueError(f"{name} must hold each value once, got {value!r}")
+        require(len(set(values)) == len(values), f"{name} must hold each value once", repr(value))
 
 
 def check_settings(settings: Any) -> None:
     """Check the settings of runs with consecutive seeds."""
     check_fields(settings)
-    if settings.seed + settings.seeds > 2**32:
-        raise ValueError(f"seed + seeds must be at most 2^32, got {settings.seed} + {settings.seeds}")
+    last = settings.seed + settings.seeds
+    require(last <= 2**32, "seed + seeds must be at most 2^32", f"{settings.seed} + {settings.seeds}")

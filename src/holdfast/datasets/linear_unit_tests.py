@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from holdfast.core.validation import require
-from holdfast.datasets.splits import Dataset, Split, permute_within, stack
+from holdfast.datasets.splits import Dataset, Kind, Split, permute_within, stack, with_shortcuts
 
 SAMPLES = 10_000  # of each environment and split
 ENVIRONMENTS = 3
@@ -49,14 +49,8 @@ def linear_unit_test(name: str, seed: int, *, samples: int = SAMPLES, environmen
         rows = rows if shortcuts else permute_within(rows, SPURIOUS, random)
         return rows._replace(inputs=rows.inputs @ rotation)
 
-    return Dataset(
-        kind="regression" if make is _causes_and_effects else "classification",
-        train=split(True),
-        validation=split(True),
-        test=split(False),
-        shortcut_free=split(False),
-        coefficients=rotation.T @ np.append(coefficients, np.zeros(BLOCK)),
-    )
+    kind: Kind = "regression" if make is _causes_and_effects else "classification"
+    return with_shortcuts(kind, split, rotation.T @ np.append(coefficients, np.zeros(BLOCK)))
 
 
 def _causes_and_effects(random: np.random.Generator, environments: int) -> Maker:

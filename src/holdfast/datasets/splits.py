@@ -1,6 +1,6 @@
 """A data set with environments: the rows to learn from, to choose by and to be tested on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -53,6 +53,22 @@ class Dataset:
     test: Split
     shortcut_free: Split | None = None
     coefficients: np.ndarray | None = None
+
+
+def with_shortcuts(kind: Kind, split: Callable[[bool], Split], coefficients: np.ndarray) -> Dataset:
+    """A data set whose features that are not invariant help in training and nowhere else.
+
+    Args:
+        kind: of the prediction.
+        split: draws rows of one law, given whether those features tell something about the target.
+        coefficients: of the inputs in the invariant predictor.
+
+    Example:
+        >>> rows = Split(np.zeros((3, 2)), np.zeros(3), np.array([0, 0, 1]))
+        >>> with_shortcuts("regression", lambda shortcuts: rows, np.zeros(2)).shortcut_free is rows
+        True
+    """
+    return Dataset(kind, split(True), split(True), split(False), split(False), coefficients)
 
 
 def stack(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> Split:

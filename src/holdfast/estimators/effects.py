@@ -14,8 +14,8 @@ from scipy.special import stdtrit
 from holdfast.algorithms.losses import logistic
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.algorithms.losses.squared import SMALLEST_ERROR
-from holdfast.core.meta_analysis import random_effects
 from holdfast.core.moments import StandardizedMoments
+from holdfast.core.statistics import random_effects
 from holdfast.estimators.search.class_fits import with_constant
 
 # An environment whose errors have fewer degrees of freedom borrows the missing ones from all environments together.

@@ -11,8 +11,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.grouping import group_rows
+from holdfast.core.linear_algebra import spline_basis, spline_width
 from holdfast.core.moments import Scaling, standard_units
-from holdfast.core.splines import spline_basis, spline_width
 from holdfast.estimators.contract import KnotCount, Significance, check_settings
 from holdfast.estimators.screening import MOST_INTERACTING, LineErrors, needed_terms, sampled_rows, squared_errors
 

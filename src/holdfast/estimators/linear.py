@@ -75,7 +75,7 @@ class DescribedFit(SummarizedFit):
             features: their names; None: the first twelve, or six of more than 20 environments, those whose effects
                 vary first.
         """
-        from holdfast.plots.forest import draw_forest
+        from holdfast.plots.features import draw_forest
 
         return draw_forest(self.effect_tables_, features, self.summary().units)
 

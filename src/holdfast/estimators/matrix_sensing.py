@@ -19,9 +19,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from holdfast.algorithms.amplification import amplify
 from holdfast.algorithms.factored import Factors, factored
 from holdfast.algorithms.losses import squared
+from holdfast.algorithms.losses.slopes import amplify
 from holdfast.algorithms.losses.squared import SecondMoments
 from holdfast.core.linear_algebra import (
     pack_symmetric,
@@ -30,9 +30,9 @@ from holdfast.core.linear_algebra import (
     symmetrised,
     unpack_symmetric,
 )
-from holdfast.core.meta_analysis import random_effects
 from holdfast.core.moments import StandardizedMoments, collect_moments, standard_units, standardized
 from holdfast.core.run import Run, run
+from holdfast.core.statistics import random_effects
 from holdfast.core.validation import Count
 from holdfast.estimators.advice import advise_matrix
 from holdfast.estimators.array_rows import ArrayRows, array_rows
@@ -46,7 +46,7 @@ from holdfast.estimators.search.evidence import (
     explained_share,
     information_criterion,
 )
-from holdfast.theory.effects import effect_exponents, washing_strength
+from holdfast.theory.lyapunov import effect_exponents, washing_strength
 
 # The start is small, so that what does not grow counts for nothing, but not so small that growing takes most of a run.
 INIT_SCALE = 0.03
@@ -63,7 +63,7 @@ LARGEST_RANK = 8
 
 
 class WashSettings(NamedTuple):
-    """The numbers that decide what is washed out: eta and k of `holdfast.algorithms.amplification`; arrays of runs."""
+    """The numbers that decide what is washed out: eta and k of `holdfast.algorithms.losses.slopes`; arrays of runs."""
 
     step_size: Any
     amplification: Any

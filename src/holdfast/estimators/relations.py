@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtrc
 
-from holdfast.core.meta_analysis import RandomEffects, detectable_spread, largest_spread, random_effects
 from holdfast.core.moments import StandardizedMoments
+from holdfast.core.statistics import RandomEffects, detectable_spread, largest_spread, random_effects
 from holdfast.estimators.effects import OwnEffects
 from holdfast.estimators.search.evidence import Evidence
 

@@ -374,7 +374,7 @@ class HeteroSplineRegressor(CurveSettings, SummarizedFit, RegressorMixin, BaseEs
         Args:
             columns: their names; None: the first twelve of the table.
         """
-        from holdfast.plots.curves import draw_curves
+        from holdfast.plots.features import draw_curves
 
         summary = self.summary()
         verdicts = {str(name): str(word) for name, word in summary.table["verdict"].items()}

@@ -1,12 +1,12 @@
 from .bands import BAND as BAND
 from .bands import COLOURS as COLOURS
 from .bands import band as band
+from .bands import draw_plane as draw_plane
+from .bands import draw_signals as draw_signals
 from .bands import legend_below as legend_below
 from .bands import new_figure as new_figure
 from .bands import save as save
 from .bands import style as style
-from .curves import draw_curves as draw_curves
+from .features import draw_curves as draw_curves
+from .features import draw_forest as draw_forest
 from .features import draw_held_out as draw_held_out
-from .forest import draw_forest as draw_forest
-from .planes import draw_plane as draw_plane
-from .signals import draw_signals as draw_signals

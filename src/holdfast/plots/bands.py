@@ -1,7 +1,8 @@
-"""Curves with quantile bands over seeds."""
+"""Figures of many runs in one style: curves with bands over seeds, survival curves, and maps over two settings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ import pandas as pd
 import xarray as xr
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.patches import Patch
 
 from holdfast.core.progress import counted
+from holdfast.core.statistics import kaplan_meier
 from holdfast.core.writing import replacing
 
 BAND = (0.1, 0.5, 0.9)
@@ -147,3 +151,83 @@ def write_figure(draw: Callable[[], Figure], numbers: pd.DataFrame, out: Path, n
     with replacing(paths[-1]) as unfinished:
         numbers.to_csv(unfinished, index=False)
     return paths
+
+
+SIGNALS = ("invariant", "spurious", "residual")
+
+
+def draw_signals(axes: Axes, runs: xr.Dataset, along: str = "step", suffix: str = "", **line) -> None:
+    """Draw the invariant, spurious and residual signals along a dimension.
+
+    Example:
+        >>> runs = xr.Dataset({name: (("seed", "step"), np.ones((3, 2))) for name in SIGNALS}, {"step": [0, 10]})
+        >>> figure, (axes,) = new_figure(1, "Signals")
+        >>> draw_signals(axes, runs)
+        >>> [line.get_label() for line in axes.lines]
+        ['invariant', 'spurious', 'residual']
+    """
+    for name in SIGNALS:
+        band(axes, runs[name], along, f"{name}{suffix}", color=COLOURS[name], **line)
+
+
+def quantile_table(data: xr.Dataset, names: tuple[str, ...] = SIGNALS) -> pd.DataFrame:
+    """The quantiles behind curves and bands, as a long table: one row for each signal, position and quantile.
+
+    Example:
+        >>> data = xr.Dataset({"spurious": (("seed", "step"), [[0.0, 1.0], [0.0, 3.0]])}, {"step": [0, 5]})
+        >>> quantile_table(data, ("spurious",)).query("quantile == 0.5")["value"].tolist()
+        [0.0, 2.0]
+    """
+    quantiles = data[list(names)].quantile(list(BAND), "seed").to_dataframe().reset_index()
+    coordinates = [column for column in quantiles if column not in names]
+    return quantiles.melt(coordinates, list(names), "signal", "value")
+
+
+def draw_kaplan_meier(axes: Axes, waited: np.ndarray, happened: np.ndarray, label: str, **line) -> None:
+    """Draw the share that still waits, with its band, up to the longest time; nothing if no run waited."""
+    if len(waited) == 0:
+        return
+    curve = kaplan_meier(waited, happened)
+    times = np.append(curve.times, waited.max())
+    share, low, high = (np.append(part, part[-1]) for part in (curve.share, curve.low, curve.high))
+    (drawn,) = axes.step(times, share, where="post", label=label, **line)
+    axes.fill_between(times, low, high, step="post", color=drawn.get_color(), alpha=0.15, linewidth=0)
+
+
+# Smaller shares have the colour of this one: the scale is logarithmic.
+LEAST = 1e-6
+# By the number of a region of `theory.diagnosis.Region`; then between invariant only and both: grown, and still small.
+REGION_COLOURS = ("#d9d9d9", "#8fbbda", "#e8a798", "#5b5b5b", "#f8e3c5")
+BETWEEN = 4
+
+
+def draw_plane(
+    axes: Axes,
+    values: xr.DataArray,
+    title: str,
+    names: Mapping[int, str] | None = None,
+    colours: Sequence[str] = REGION_COLOURS,
+) -> None:
+    """Draw values over the (y, x) dimensions of an array; with names, as regions with a key.
+
+    A region has the colour of its number, so that one that several figures show looks the same in all of them.
+
+    Example:
+        >>> values = xr.DataArray([[0, 1], [1, 1]], dims=("heterogeneity", "step_size"), coords={
+        ...     "heterogeneity": [1.0, 6.0], "step_size": [0.05, 0.1]})
+        >>> figure, (axes,) = new_figure(1, "Regions")
+        >>> draw_plane(axes, values, "regions", {0: "both signals", 1: "invariant only"})
+        >>> axes.get_xlabel(), [text.get_text() for text in axes.get_legend().get_texts()]
+        ('step size', ['both signals', 'invariant only'])
+    """
+    y, x = (values[name].values.astype(float) for name in values.dims)
+    mesh = partial(axes.pcolormesh, x, y, shading="nearest", rasterized=True)
+    if names is None:
+        image = mesh(np.clip(values.values, LEAST, 1.0), norm=LogNorm(LEAST, 1.0), cmap="viridis")
+        axes.figure.colorbar(image, ax=axes, pad=0.02).set_label("white: all runs diverged")
+    else:
+        norm = BoundaryNorm(np.arange(len(colours) + 1) - 0.5, len(colours))
+        mesh(values.values, norm=norm, cmap=ListedColormap(colours))
+        legend_below(axes, handles=[Patch(color=colours[code], label=name) for code, name in names.items()])
+    x_label, y_label = (str(name).replace("_", " ") for name in reversed(values.dims))
+    axes.set(xlabel=x_label, ylabel=y_label, title=title)

@@ -14,19 +14,17 @@ from jax.typing import ArrayLike
 
 from holdfast.algorithms.factored import AlgorithmMaker, Factors, random_start, sampled
 from holdfast.core import order
-from holdfast.core.algorithm import Algorithm, State
-from holdfast.core.run import Run
+from holdfast.core.run import Algorithm, Run, State
 from holdfast.core.validation import require
 from holdfast.sensing import batching
 from holdfast.sensing.batching import Batch, Batching, BatchingMaker, RowBatching
 from holdfast.sensing.ensembles import Ensemble, check_ensemble, named_ensemble
 from holdfast.sensing.environments import ContinuousEnvironments, Environments, FiniteEnvironments, Law, PanelLaw
 from holdfast.sensing.measurements import FixedDataSet
-from holdfast.sensing.names import BATCHINGS, LAWS, ORACLES, ORDERS, PARAMETERISATIONS
-from holdfast.sensing.oracles.base import Oracle, OracleMaker
 from holdfast.sensing.oracles.data import fixed
+from holdfast.sensing.oracles.law import Oracle, OracleMaker
 from holdfast.sensing.problem import MatrixSensing, matrix_sensing
-from holdfast.sensing.settings import SWEPT, Settings
+from holdfast.sensing.settings import BATCHINGS, LAWS, ORACLES, PARAMETERISATIONS, SWEPT, Settings
 from holdfast.sensing.signals import MEANINGS, signals
 
 # The numbers that a law makes environments of.
@@ -156,6 +154,7 @@ class SensingBuilder:
         each_sample_drawn = parts.batching is None and settings.batching == "pooled" and not finite
         if parts.batching is None and settings.oracle != "population":
             _check_batching(settings, finite)
+        named = parts.oracle is None and parts.algorithm is None and parts.ensemble is None
         sized = settings.oracle == "data" or (settings.oracle == "law" and each_sample_drawn)
         unshaping = ("seeds", "seed", "problem_seed", "steps", "every", *SWEPT)
         return cls(
@@ -167,7 +166,7 @@ class SensingBuilder:
             parts.oracle,
             parts.ensemble or named_ensemble(settings.ensemble),
             parts.algorithm or PARAMETERISATIONS[settings.parameterisation].load(),
-            _has_kernel(settings, parts),
+            fused is not None and named and all(getattr(settings, name) == value for name, value in FUSED.items()),
         )
 
     def problem(self, shared: Shared, parameters: Parameters) -> MatrixSensing:
@@ -248,7 +247,7 @@ class SensingBuilder:
         return maker(problem.environments, size, **({} if visited is None else {"order": visited}))
 
     def _order(self, visits: tuple[int, ...], parameters: Parameters) -> order.Order | None:
-        return ORDERS[self.structure.order].load()(visits, parameters["seed"])
+        return order.ORDERS[self.structure.order].load()(visits, parameters["seed"])
 
     def _oracle(self, problem: MatrixSensing, parameters: Parameters) -> Oracle:
         if self.oracle is not None:
@@ -266,11 +265,6 @@ class SensingBuilder:
             return batching.pooled_rows(data, size, replacement=replacement)
         everything = size == self.structure.samples_per_environment and not replacement
         return batching.hetero_rows(data, None if everything else size, replacement=replacement, order=visited)
-
-
-def _has_kernel(settings: Settings, parts: Parts) -> bool:
-    named = parts.oracle is None and parts.algorithm is None and parts.ensemble is None
-    return fused is not None and named and all(getattr(settings, name) == value for name, value in FUSED.items())
 
 
 def _shapes(state: State) -> str:

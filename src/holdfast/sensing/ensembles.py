@@ -13,16 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from holdfast.core.linear_algebra import (
-    gather_symmetric,
-    pack_symmetric,
-    symmetric_size,
-    symmetrised,
-    unpack_symmetric,
-)
+from holdfast.core.linear_algebra import gather_symmetric, pack_symmetric, symmetric_size, symmetrised, unpack_symmetric
 from holdfast.core.names import readable
 from holdfast.core.validation import require
-from holdfast.sensing.names import ENSEMBLES
+from holdfast.sensing.settings import ENSEMBLES
 
 __all__ = ["Ensemble", "gaussian", "symmetric_gaussian"]
 __dir__ = __all__.copy

@@ -6,23 +6,22 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from holdfast.algorithms.factored import sampled
-from holdfast.algorithms.shrinkage import shrinkage
+from holdfast.algorithms.factored import sampled, shrinkage
 from holdfast.core.names import Choice, Named
 from holdfast.core.progress import Progress
 from holdfast.core.run import Records, Run, run
 from holdfast.core.validation import NOT_NEGATIVE, NUMBER, POSITIVE, Count, CountOrZero, Seed, check_settings
 from holdfast.sensing.environments import two_point
-from holdfast.sensing.names import BATCHINGS, BatchingName
 from holdfast.sensing.oracles.quadratic import rank_one
 from holdfast.sensing.problem import MatrixSensing, quadratic_network
+from holdfast.sensing.settings import BATCHINGS, BatchingName
 from holdfast.sensing.signals import signals
 
 TRACES = {
-    "estimated": Named("holdfast.algorithms.shrinkage:estimated_trace", "the mean of the responses"),
-    "known": Named("holdfast.algorithms.shrinkage:known_trace", "the exact trace of A* + A(e)"),
-    "operator-norm": Named("holdfast.algorithms.shrinkage:operator_norm", "||A* + A(e)||, as the paper prints"),
-    "none": Named("holdfast.algorithms.shrinkage:no_shrinkage", "no shrinkage"),
+    "estimated": Named("holdfast.algorithms.factored:estimated_trace", "the mean of the responses"),
+    "known": Named("holdfast.algorithms.factored:known_trace", "the exact trace of A* + A(e)"),
+    "operator-norm": Named("holdfast.algorithms.factored:operator_norm", "||A* + A(e)||, as the paper prints"),
+    "none": Named("holdfast.algorithms.factored:no_shrinkage", "no shrinkage"),
 }
 """Choices of tau in the shrinkage of Algorithm 4, functions of the gradient and the fitted matrix."""
 NEURONS = {
@@ -70,7 +69,7 @@ class QuadraticNetworkSettings:
     bias: Annotated[float, NUMBER] = 0.5
     """Mean s of the spurious weights."""
     batching: BatchingName = "hetero"
-    """Environments that a batch comes from, one of `holdfast.sensing.names.BATCHINGS`."""
+    """Environments that a batch comes from, one of `holdfast.sensing.settings.BATCHINGS`."""
     trace: TraceName = "estimated"
     """The tau of the shrinkage, one of `holdfast.sensing.network.TRACES`."""
     truncation: Annotated[float, POSITIVE] = LARGEST_RADIUS

@@ -1,12 +1,14 @@
 """Settings of a simulation: one object for the Python call, the command line and the saved result.
 
-This module imports nothing heavy, so that the command line can show its help at once.
+The parts of a simulation are chosen by name: one dictionary per kind, read by `Settings`, the command line and the
+docs. This module imports nothing heavy, so that the command line can show its help at once.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, Literal
 
+from holdfast.core.names import ORDERS, Choice, Named
 from holdfast.core.validation import (
     COUNT,
     NOT_NEGATIVE,
@@ -21,7 +23,52 @@ from holdfast.core.validation import (
     require,
     setting_types,
 )
-from holdfast.sensing.names import BatchingName, EnsembleName, LawName, OracleName, OrderName, ParameterisationName
+
+LAWS = {
+    "two-point": Named("holdfast.sensing.environments:two_point", "bias - heterogeneity or bias + heterogeneity"),
+    "uniform": Named("holdfast.sensing.environments:uniform", "uniform between these two"),
+    "gaussian": Named(
+        "holdfast.sensing.environments:gaussian", "normal with mean bias and standard deviation heterogeneity"
+    ),
+}
+"""Laws of the environments, of the form `holdfast.sensing.environments.Law`."""
+
+BATCHINGS = {
+    "hetero": Named("holdfast.sensing.batching:hetero", "one environment"),
+    "pooled": Named("holdfast.sensing.batching:pooled", "an environment for each sample"),
+    "full": Named("holdfast.sensing.batching:full", "all environments in proportion"),
+}
+"""Batchings, of the form `holdfast.sensing.batching.BatchingMaker`."""
+
+ORACLES = {
+    "law": Named("holdfast.sensing.oracles.law:law", "from its exact law"),
+    "data": Named("holdfast.sensing.oracles.data:online", "from explicit measurements"),
+    "population": Named("holdfast.sensing.oracles.law:population", "without sampling error"),
+}
+"""Oracles, of the form `holdfast.sensing.oracles.law.Oracle` once they are given a problem."""
+
+ENSEMBLES = {
+    "gaussian": Named("holdfast.sensing.ensembles:gaussian", "independent N(0, 1) entries"),
+    "symmetric": Named("holdfast.sensing.ensembles:symmetric_gaussian", "symmetric, with N(0, 1/2) off the diagonal"),
+}
+"""Ensembles of measurement matrices, `holdfast.sensing.ensembles.Ensemble`."""
+
+PARAMETERISATIONS = {
+    "symmetric": Named("holdfast.algorithms.factored:factored", "U U^T"),
+    "signed": Named("holdfast.algorithms.factored:signed", "U U^T - V V^T"),
+}
+"""Algorithms, of the form `holdfast.algorithms.AlgorithmMaker`."""
+
+# Grid points per axis, and runs at each, of phase diagrams: here, so that the command line can show them at once.
+CELLS_OF_A_MAP, SEEDS_OF_A_MAP = 40, 64
+
+LawName = Annotated[str, Choice("Law of the spurious strengths", LAWS)]
+BatchingName = Annotated[str, Choice("Environments that a batch comes from", BATCHINGS)]
+OrderName = Annotated[str, Choice("How one environment follows another", ORDERS)]
+OracleName = Annotated[str, Choice("How the gradient is drawn", ORACLES)]
+EnsembleName = Annotated[str, Choice("The measurement matrices", ENSEMBLES)]
+ParameterisationName = Annotated[str, Choice("The matrix that is fitted", PARAMETERISATIONS)]
+
 
 Real = float | Sequence[float]
 # Settings that the measurements of a fixed data set depend on: all its runs have the same ones.
@@ -64,7 +111,7 @@ class Settings:
     bias: Annotated[Real, NUMBER] = 1.0
     """Mean s of the spurious strengths."""
     environments: LawName = "two-point"
-    """Law of the strengths, one of `holdfast.sensing.names.LAWS`."""
+    """Law of the strengths, one of `holdfast.sensing.settings.LAWS`."""
     panel: Annotated[int | None, COUNT] = None
     """Draw this many environments from the law once, by the problem seed, and visit no others."""
     independent: bool = False
@@ -78,13 +125,13 @@ class Settings:
     noise_variance: Annotated[Real, NOT_NEGATIVE] = 0.0
     """Variance of the label noise."""
     batching: BatchingName = "hetero"
-    """Environments that a batch comes from, one of `holdfast.sensing.names.BATCHINGS`."""
+    """Environments that a batch comes from, one of `holdfast.sensing.settings.BATCHINGS`."""
     order: OrderName = "independent"
-    """How one environment follows another, one of `holdfast.sensing.names.ORDERS`."""
+    """How one environment follows another, one of `holdfast.core.order.ORDERS`."""
     oracle: OracleName = "law"
-    """How the gradient is drawn, one of `holdfast.sensing.names.ORACLES`."""
+    """How the gradient is drawn, one of `holdfast.sensing.settings.ORACLES`."""
     ensemble: EnsembleName = "symmetric"
-    """The measurement matrices, one of `holdfast.sensing.names.ENSEMBLES`."""
+    """The measurement matrices, one of `holdfast.sensing.settings.ENSEMBLES`."""
     samples_per_environment: Annotated[int | None, COUNT] = None
     """With the data oracle: train on a fixed data set of this many per environment, not on fresh ones each step."""
     replacement: bool = False
@@ -92,7 +139,7 @@ class Settings:
     width: Annotated[int | Sequence[int] | None, COUNT] = None
     """Columns r of U, from r1 to d, starting with N(0, alpha^2 / r) entries; None: d columns, starting at alpha I."""
     parameterisation: ParameterisationName = "symmetric"
-    """The matrix that is fitted, one of `holdfast.sensing.names.PARAMETERISATIONS`."""
+    """The matrix that is fitted, one of `holdfast.sensing.settings.PARAMETERISATIONS`."""
     seeds: Count = 16
     """Number of runs, with consecutive seeds."""
     seed: Seed = 0

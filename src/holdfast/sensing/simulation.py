@@ -1,17 +1,23 @@
-"""From settings to results: compose what the settings and the user name, run it, label the records."""
+"""From settings to results: compose what the settings and the user name, run it, and say what is recorded.
+
+A sweep asks here, too: whether the settings of its points fit together, and for several points as one simulation.
+Everything but the label on the result needs jax, numpy and scipy only.
+"""
 
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from holdfast.algorithms.factored import AlgorithmMaker
+from holdfast.core.cell_result import CellResult
 from holdfast.core.linear_algebra import orthonormal_frame
+from holdfast.core.outcome import CODES_IN_WORDS, DIVERGED_AT, outcome_codes
 from holdfast.core.progress import Progress
 from holdfast.core.run import Records, run
 from holdfast.core.validation import require
@@ -20,8 +26,8 @@ from holdfast.sensing.builder import Parts, SensingBuilder, Shared
 from holdfast.sensing.ensembles import Ensemble
 from holdfast.sensing.environments import Environments, Law
 from holdfast.sensing.measurements import collect
-from holdfast.sensing.oracles.base import OracleMaker
-from holdfast.sensing.settings import SWEPT, Settings
+from holdfast.sensing.oracles.law import OracleMaker
+from holdfast.sensing.settings import MEASURED, SWEPT, Settings
 from holdfast.sensing.signals import MEANINGS
 
 if TYPE_CHECKING:
@@ -177,3 +183,75 @@ def slab_size(settings: Settings) -> int:
     entries = ENTRIES_ON_CPU if on_cpu else ENTRIES_ON_ACCELERATOR
     smallest, largest = SLAB_ON_CPU if on_cpu else SLAB_ON_ACCELERATOR
     return min(largest, max(smallest, entries // settings.dimension**2))
+
+
+def check_points(shared: Mapping[str, Any], swept: Mapping[str, Sequence[Any]]) -> None:
+    """Raise an error if the settings of any point do not fit together.
+
+    Settings of `SWEPT` do not depend on each other, so their values are checked together, not in all combinations.
+
+    Args:
+        shared: settings of all points.
+        swept: values of settings of `SWEPT`.
+
+    Example:
+        >>> check_points({"dimension": 10, "batching": "pooled"}, {"batch_size": (100, 10**7)})
+        Traceback (most recent call last):
+        ValueError: batch_size must be at most 8388608 for pooled batches, got 10000000
+    """
+    # One simulation could not have several values of these, but each point of a sweep is a simulation of its own.
+    fixed = shared.get("samples_per_environment") is not None
+    one_by_one = [*(MEASURED if fixed else ()), *(("batch_size",) if shared.get("oracle", "law") != "law" else ())]
+    first: dict[str, Any] = {name: values[0] for name, values in swept.items()}
+    together: dict[str, Any] = {name: first[name] if name in one_by_one else swept[name] for name in swept}
+    Settings(**shared, **together)
+    for name in set(one_by_one) & set(swept):
+        for value in swept[name]:
+            Settings(**{**shared, **first, name: value})
+    if "batch_size" in swept:  # pooled batches have a largest size
+        first["batch_size"] = max(swept["batch_size"])
+    SensingBuilder.of(Settings(**{**shared, **first}))
+
+
+def execute_points(points: Sequence[Mapping[str, Any]], seeds: np.ndarray) -> list[Records]:
+    """The records of every point, computed as one simulation; the points differ in settings of `SWEPT` only.
+
+    Example:
+        >>> shared = {"dimension": 10, "steps": 200, "oracle": "population"}
+        >>> points = [{**shared, "bias": 1.0, "heterogeneity": 0.0}, {**shared, "bias": 0.5, "heterogeneity": 6.0}]
+        >>> [one.values["spurious"][:, -1].round(1).tolist() for one in execute_points(points, np.arange(2))]
+        [[1.0, 1.0], [0.0, 0.0]]
+    """
+    columns = {name: tuple(point[name] for point in points) for name in points[0]}
+    swept = {name: tuple(dict.fromkeys(values)) for name, values in columns.items() if len(set(values)) > 1}
+    settings = Settings(**{**points[0], **swept}, seeds=len(seeds), seed=int(seeds[0]))
+    records = execute(settings, points=list(zip(*(columns[name] for name in settings.axes), strict=True)))
+    rows = [slice(begin, begin + len(seeds)) for begin in range(0, len(points) * len(seeds), len(seeds))]
+    return [
+        Records(records.steps, {name: each[row] for name, each in records.values.items()}, records.diverged_at[row])
+        for row in rows
+    ]
+
+
+def recorded_signals(records: Records) -> CellResult:
+    """The signals of runs at every record, with their outcomes and the steps at which they diverged.
+
+    Example:
+        >>> recorded = recorded_signals(execute(Settings(dimension=10, steps=200, seeds=4, oracle="population")))
+        >>> recorded.values["spurious"].shape, recorded.dimensions["spurious"]
+        ((4, 21), ('step',))
+    """
+    dimensions = {name: ("step", "direction")[: values.ndim - 1] for name, values in records.values.items()}
+    values = {**records.values, "outcome": outcome_codes(records), "diverged_at": records.diverged_at}
+    meanings = {**MEANINGS, "outcome": CODES_IN_WORDS, "diverged_at": DIVERGED_AT}
+    return CellResult(values, {**dimensions, "outcome": (), "diverged_at": ()}, {"step": records.steps}, meanings)
+
+
+def bytes_of_signals(settings: Mapping[str, Any]) -> int:
+    """The size of one record of one run.
+
+    Example:
+        >>> bytes_of_signals({"invariant_rank": 1, "dtype": "float64"})
+        80
+    """
+    return (RECORDED + settings["invariant_rank"]) * (8 if settings.get("dtype") == "float64" else 4)

@@ -11,15 +11,15 @@ import jax
 import numpy as np
 import xarray as xr
 
+from holdfast.core.fingerprint import COMPUTING, installed_version
 from holdfast.core.names import readable
 from holdfast.core.outcome import SETTLING, Code, Outcome, outcomes
 from holdfast.core.run import Records
 from holdfast.core.validation import require
-from holdfast.core.versions import COMPUTING, installed_version
 from holdfast.core.writing import check_output, replacing
 from holdfast.sensing.builder import Parts
-from holdfast.sensing.points import recorded_signals
 from holdfast.sensing.settings import Settings
+from holdfast.sensing.simulation import recorded_signals
 
 SUFFIXES = (".zarr", ".csv")
 

@@ -14,13 +14,12 @@ from holdfast.core.progress import Progress, stages
 from holdfast.core.validation import require, suggestion
 from holdfast.plots import draw_plane, legend_below, new_figure
 from holdfast.sensing.environments import Law, two_point
-from holdfast.sensing.names import CELLS_OF_A_MAP, SEEDS_OF_A_MAP, OrderName
-from holdfast.sensing.settings import Settings
+from holdfast.sensing.settings import CELLS_OF_A_MAP, SEEDS_OF_A_MAP, OrderName, Settings
 from holdfast.sensing.simulation import simulate as run_simulation
 from holdfast.sweeps.phase_planes import PLANES, Plane
 from holdfast.sweeps.results import open_sweep
 from holdfast.sweeps.specification import Sweep, specify
-from holdfast.theory.regions import Region, classify
+from holdfast.theory.diagnosis import Region, classify
 
 
 def phase_diagram(
@@ -37,7 +36,7 @@ def phase_diagram(
     Args:
         plane: one of `PLANES`.
         law: of the environments, given their bias and heterogeneity; see `holdfast.sensing.environments.Law`.
-        order: how one environment follows another, one of `holdfast.sensing.names.ORDERS`.
+        order: how one environment follows another, one of `holdfast.core.order.ORDERS`.
         cells: of a side.
         seeds: runs in each cell.
         progress: called with (done, total).
@@ -69,7 +68,7 @@ def phase_sweep(
 
     Args:
         plane: one of `PLANES`.
-        order: how one environment follows another, one of `holdfast.sensing.names.ORDERS`.
+        order: how one environment follows another, one of `holdfast.core.order.ORDERS`.
         cells: of a side.
         seeds: runs in each cell.
 

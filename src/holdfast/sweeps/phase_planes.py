@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 
 from holdfast.sensing.environments import Law, two_point
 from holdfast.sensing.settings import Settings
-from holdfast.theory.advice import learning_time
+from holdfast.theory.diagnosis import LEARNED, WASHED_OUT, Region, predicted_region
+from holdfast.theory.finite_time import learning_time
 from holdfast.theory.lyapunov import exponents, two_point_threshold
-from holdfast.theory.regions import LEARNED, WASHED_OUT, Region, predicted_region
 from holdfast.theory.sampling import residual_floor
 from holdfast.theory.window import stability_limits
 

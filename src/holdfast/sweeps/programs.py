@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.core.cell_result import CellResult
-from holdfast.core.errors import describe
+from holdfast.core.fingerprint import COMPUTING
 from holdfast.core.names import Named, modules_in
-from holdfast.core.validation import require, setting_types, suggestion
-from holdfast.core.versions import COMPUTING
+from holdfast.core.validation import describe, require, setting_types, suggestion
 from holdfast.sensing.settings import SWEPT
 from holdfast.sweeps.store.naming import CodeVersion
 
@@ -96,9 +95,9 @@ PROGRAMS = {
         settings="holdfast.sensing.settings:Settings",
         shaping=("invariant_rank", "dtype"),
         timing=_STEPS,
-        record_bytes="holdfast.sensing.points:bytes_of_signals",
+        record_bytes="holdfast.sensing.simulation:bytes_of_signals",
         free=SWEPT,
-        check="holdfast.sensing.points:check_points",
+        check="holdfast.sensing.simulation:check_points",
         together="holdfast.sweeps.programs:matrix_sensing_together",
     ),
     "matrix-completion": SweepProgram(
@@ -106,14 +105,14 @@ PROGRAMS = {
         settings="holdfast.completion.settings:CompletionSettings",
         shaping=("offshoots",),
         timing=_STEPS,
-        record_bytes="holdfast.completion.recorded:bytes_of_ranks",
+        record_bytes="holdfast.completion.summary:bytes_of_ranks",
     ),
     "quadratic-network": SweepProgram(
         "holdfast.sweeps.programs:quadratic_network",
         settings="holdfast.sensing.network:QuadraticNetworkSettings",
         shaping=("invariant_rank",),
         timing=_STEPS,
-        record_bytes="holdfast.sensing.points:bytes_of_signals",
+        record_bytes="holdfast.sensing.simulation:bytes_of_signals",
     ),
 }
 """Programs of the library."""
@@ -153,9 +152,8 @@ def matrix_sensing(settings: Mapping[str, Any], seeds: np.ndarray) -> CellResult
         >>> recorded.values["spurious"].shape, recorded.dimensions["spurious"]
         ((4, 21), ('step',))
     """
-    from holdfast.sensing.points import recorded_signals
     from holdfast.sensing.settings import Settings
-    from holdfast.sensing.simulation import execute
+    from holdfast.sensing.simulation import execute, recorded_signals
 
     return recorded_signals(execute(Settings(**settings, **_seeding(seeds))))
 
@@ -169,7 +167,7 @@ def matrix_sensing_together(points: Sequence[Mapping[str, Any]], seeds: np.ndarr
         >>> [one.values["spurious"][:, -1].round(1).tolist() for one in matrix_sensing_together(points, np.arange(2))]
         [[1.0, 1.0], [0.0, 0.0]]
     """
-    from holdfast.sensing.points import execute_points, recorded_signals
+    from holdfast.sensing.simulation import execute_points, recorded_signals
 
     return list(map(recorded_signals, execute_points(points, seeds)))
 
@@ -183,7 +181,7 @@ def quadratic_network(settings: Mapping[str, Any], seeds: np.ndarray) -> CellRes
         (2, 2)
     """
     from holdfast.sensing.network import QuadraticNetworkSettings, execute_network
-    from holdfast.sensing.points import recorded_signals
+    from holdfast.sensing.simulation import recorded_signals
 
     return recorded_signals(execute_network(QuadraticNetworkSettings(**settings, **_seeding(seeds))))
 
@@ -196,8 +194,8 @@ def matrix_completion(settings: Mapping[str, Any], seeds: np.ndarray) -> CellRes
         >>> recorded.values["rank"].shape, recorded.values["jumps"].tolist()
         ((2, 5), [0, 0])
     """
-    from holdfast.completion.recorded import recorded_ranks
     from holdfast.completion.settings import CompletionSettings
+    from holdfast.completion.summary import recorded_ranks
     from holdfast.completion.training import simulate_completion
 
     return recorded_ranks(simulate_completion(CompletionSettings(**settings, **_seeding(seeds))))
@@ -210,8 +208,8 @@ def completed_matrices(settings: Mapping[str, Any], seeds: np.ndarray) -> CellRe
         >>> completed_matrices({"steps": 200, "every": 50}, np.arange(2)).values["fitted"].shape
         (2, 5, 2, 2)
     """
-    from holdfast.completion.recorded import recorded_matrices
     from holdfast.completion.settings import CompletionSettings
+    from holdfast.completion.summary import recorded_matrices
     from holdfast.completion.training import simulate_completion
 
     return recorded_matrices(simulate_completion(CompletionSettings(**settings, **_seeding(seeds))))

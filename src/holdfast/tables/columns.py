@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from holdfast.core.splines import spline_basis, spline_width
+from holdfast.core.linear_algebra import spline_basis, spline_width
 from holdfast.core.validation import require
 from holdfast.tables.values import all_numbers, as_days, as_numbers, as_text, is_date, parsed_text, whole_number
 

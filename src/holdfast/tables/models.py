@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from holdfast import __version__
-from holdfast.core.errors import one_line
-from holdfast.core.validation import require
+from holdfast.core.validation import one_line, require
 from holdfast.core.writing import STANDARD_STREAM
 from holdfast.tables.columns import Column, EncodedColumn, Finite, encode_column, features_of, groups_of
 from holdfast.tables.remote import data_file, writing

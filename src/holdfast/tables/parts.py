@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from holdfast.core.errors import one_line
 from holdfast.core.progress import Progress, stages
-from holdfast.core.validation import require
+from holdfast.core.validation import one_line, require
 from holdfast.tables.arrow import arrow_chunks, arrow_sizes
 from holdfast.tables.dialect import TextDialect
 from holdfast.tables.options import Columns

@@ -1,12 +1,11 @@
 """Theory as code: pure functions on problems, states and trajectories.
 
-Growth: `lyapunov` has exponents, `logarithm` the mean logarithms behind them, `finite_time` the law after T steps,
-`order` what the order of the environments changes, `effects` the same growth for single features. With sampling error:
-`sampling`, `shares` after T steps, `tails` in the long run, `survivors` those that grow. Answers: `window` has the step
-sizes that wash out, `advice` settings for a wanted confidence, `order_advice` an order, `regions` what a setting ends
-in, `diagnosis` all of it in words. Data: `estimation` finds the problem behind measurements, `assumptions` checks those
-of the paper, `findings` puts both together. Proofs: `isometry` has the restricted isometry property, `absorbing` the
-sets that SGD on deep linear networks never leaves.
+Growth: `lyapunov` has exponents, of small signals and of the effects of single features, `finite_time` the law after T
+steps, `order` what the order of the environments changes. With sampling error: `sampling`, `shares` after T steps,
+`tails` in the long run. Answers: `window` has the step sizes that wash out, `advice` settings for a wanted confidence
+and an order, `diagnosis` what a setting ends in, and all of it in words. Data: `estimation` finds the problem behind
+measurements, `assumptions` checks those of the paper, with the restricted isometry property, `findings` puts both
+together. Proofs: `absorbing` has the sets that SGD on deep linear networks never leaves.
 """
 
 from holdfast.core.names import lazy_names

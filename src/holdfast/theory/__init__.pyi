@@ -1,5 +1,6 @@
 from .advice import Advice as Advice
 from .advice import advise as advise
+from .advice import advise_order as advise_order
 from .advice import sufficient_batch_size as sufficient_batch_size
 from .assumptions import check_assumptions as check_assumptions
 from .diagnosis import Diagnosis as Diagnosis
@@ -20,7 +21,6 @@ from .order import OrderEffect as OrderEffect
 from .order import order_effect as order_effect
 from .order import order_exponents as order_exponents
 from .order import order_floor as order_floor
-from .order_advice import advise_order as advise_order
 from .sampling import Sampling as Sampling
 from .sampling import residual_floor as residual_floor
 from .shares import SimulatedShares as SimulatedShares

@@ -1,9 +1,11 @@
 """The law of a spurious share after finitely many steps: log Q^2 = 2 log alpha + a sum of T independent logarithms."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logit
 
 from holdfast.core.validation import COUNT_OR_ZERO, POSITIVE
 from holdfast.sensing.environments import Environments
@@ -18,6 +20,8 @@ GRID, HALF_WIDTH = 2**17, 8
 LEAST_LOGARITHM = -60.0
 # Larger logarithms are cut here: the share that survives in the long run holds growth back long before this.
 LARGEST_LOGARITHM = 100.0
+# An invariant signal counts as learned for good when its share has reached this.
+LEARNED = 0.95
 
 
 class LogShare(NamedTuple):
@@ -140,3 +144,22 @@ def median_share(environments: Environments, step_size: float, steps: int, init_
     grown = np.exp(np.minimum(2 * (np.log(init_scale) + steps * exponents(environments, step_size)), LARGEST_LOGARITHM))
     stationary = stationary_shares(environments, step_size)
     return max(float(saturated(share, limit)) for share, limit in zip(grown, stationary, strict=True))
+
+
+def learning_time(step_size: float, init_scale: float, spectrum: ArrayLike = 1.0, level: float = LEARNED) -> int:
+    """Steps until the slowest invariant direction has learned a share of its eigenvalue, without sampling error.
+
+    r <- r (1 + eta (sigma - r^2)) grows by 1 + eta sigma a step while it is small. The logistic curve with that rate,
+    which r^2 / sigma follows for small steps and overtakes for larger ones, gives
+
+        T = (logit level - logit(alpha^2 / sigma)) / (2 log(1 + eta sigma))
+
+    Example:
+        >>> learning_time(step_size=0.05, init_scale=1e-3)
+        172
+    """
+    eigenvalue = float(np.min(spectrum))
+    if not 0 < step_size * eigenvalue < 1:
+        raise ValueError(f"step_size must be between 0 and {1 / eigenvalue:.4g} for this spectrum, got {step_size}")
+    start = min(init_scale**2 / eigenvalue, 0.5)
+    return math.ceil((logit(level) - logit(start)) / (2 * np.log1p(step_size * eigenvalue)))

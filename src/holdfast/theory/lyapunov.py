@@ -1,16 +1,113 @@
-"""Growth rates of a small spurious signal: Lyapunov exponents of random products of I + eta S(e)."""
+"""Growth rates of a small signal: Lyapunov exponents of random products of I + eta S(e), and of the effects of a table.
 
+An exponent is a mean logarithm E log|c + b N| of a random factor: closed forms, and quadrature for any other law.
+"""
+
+from collections.abc import Callable
 from dataclasses import replace
 
 import jax
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
+from scipy.special import digamma, gammaln
 
+from holdfast.algorithms.losses.slopes import FLOOR, LARGEST_FACTOR
 from holdfast.core.statistics import NORMAL_QUANTILE, Estimate
+from holdfast.sensing.deviations import NORMAL, SHARES, TAIL, UNIFORM, WEIGHTS, Deviation
 from holdfast.sensing.environments import Environments, FiniteEnvironments
-from holdfast.theory.logarithm import TINY, mean_logarithm
 from holdfast.theory.strengths import commuting, diagonal_entries, diagonalised, possible, strength_atoms
+
+# Beyond this ratio of centre to spread the asymptotic series of E log|c + b N| is exact to rounding, and fast.
+FAR = 20.0
+TINY = np.finfo(float).tiny
+
+
+def mean_logarithm(deviation: Deviation, centre: ArrayLike, spread: ArrayLike) -> np.ndarray:
+    """E log|c + b N| for N of the law `deviation`, in closed form for the uniform and the normal law.
+
+    Args:
+        deviation: the law of N.
+        centre: c.
+        spread: b, not negative.
+
+    Example, E log|N| of a standard normal N is -(log 2 + Euler's constant) / 2:
+        >>> float(mean_logarithm(NORMAL, 0.0, 1.0).round(6))
+        -0.635181
+    """
+    centre, spread = np.broadcast_arrays(np.asarray(centre, float), np.asarray(spread, float))
+    with np.errstate(divide="ignore"):
+        result = np.array(np.log(np.abs(centre)))
+    random = spread > 0
+    if deviation in CLOSED_FORMS:  # of symmetric laws, for which the sign of c does not matter
+        result[random] = CLOSED_FORMS[deviation](np.abs(centre[random]), spread[random])
+    else:
+        result[random] = quadrature(deviation, centre[random], spread[random])
+    return result
+
+
+def quadrature(deviation: Deviation, centre: ArrayLike, spread: ArrayLike) -> np.ndarray:
+    """E log|c + b N| = int_0^1 log|c + b F^-1(u)| du by tanh-sinh quadrature, for all c and b at once.
+
+        u = a + (b - a) / (1 + exp(-pi sinh t)) on each piece [a, b],    trapezoidal rule in t
+
+    The nodes crowd at the ends of a piece, where singularities therefore do no harm. The pieces end at the pole of the
+    logarithm, c + b F^-1(u) = 0, and at the median, where quantile functions that are written in two halves join.
+
+    Reference: H. Takahasi, M. Mori, Publ. RIMS 9 (1974).
+    """
+    centre, spread = np.broadcast_arrays(*(np.asarray(value, float)[..., None] for value in (centre, spread)))
+
+    def argument(probability: np.ndarray) -> np.ndarray:
+        return centre + spread * deviation.quantile(np.clip(probability, TAIL, 1 - TAIL))
+
+    low, high = np.zeros(centre.shape), np.ones(centre.shape)
+    for _ in range(54):  # halvings of [0, 1] down to its rounding error
+        pole = (low + high) / 2
+        below = argument(pole) < 0
+        low, high = np.where(below, pole, low), np.where(below, high, pole)
+    ends = np.sort(np.concatenate([np.zeros(pole.shape), pole, np.full(pole.shape, 0.5), np.ones(pole.shape)], -1), -1)
+    total = np.zeros(centre.shape[:-1])
+    for begin, length in zip(np.moveaxis(ends, -1, 0), np.moveaxis(np.diff(ends), -1, 0), strict=False):
+        values = np.abs(argument(begin[..., None] + length[..., None] * SHARES))
+        total += length * (np.log(np.maximum(values, TINY)) @ WEIGHTS)
+    return total
+
+
+def _uniform_logarithm(centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """(F(c + b) - F(c - b)) / (2 b) with F(x) = x log|x| - x."""
+
+    def primitive(x: np.ndarray) -> np.ndarray:
+        return x * np.log(np.maximum(np.abs(x), TINY)) - x
+
+    exact = (primitive(centre + spread) - primitive(centre - spread)) / (2 * spread)
+    ratio = np.minimum(spread / np.maximum(centre, TINY), 1.0)
+    series = np.log(np.maximum(centre, TINY)) - ratio**2 / 6 - ratio**4 / 20
+    # The difference cancels when the spread is small; the series does not.
+    return np.where(ratio < 1e-3, series, exact)
+
+
+def _normal_logarithm(centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """Half the logarithm of a non-central chi-square, which is a Poisson mixture of central ones.
+
+    E log|c + b N| = log b + 1/2 (log 2 + sum_j Poisson(j; a^2 / 2) digamma(j + 1/2)),   a = c / b
+    """
+    ratio = centre / spread
+    near, far = np.minimum(ratio, FAR), np.maximum(ratio, FAR)
+    j = np.arange(int(FAR**2 / 2 + 12 * FAR))
+    rate = np.maximum(near[..., None] ** 2 / 2, 1e-300)
+    mixture = np.exp(j * np.log(rate) - rate - gammaln(j + 1)) @ digamma(j + 0.5)
+    # E N^2k = (2k - 1)!!, so E log(1 + N / a) = -sum_k (2k - 1)!! / (2k a^2k)
+    moments = np.cumprod([1.0, 3.0, 5.0, 7.0, 9.0])
+    series = -sum(moment / (2 * k * far ** (2 * k)) for k, moment in enumerate(moments, 1))
+    return np.log(spread) + np.where(ratio < FAR, 0.5 * (np.log(2) + mixture), np.log(far) + series)
+
+
+CLOSED_FORMS: dict[Deviation, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    UNIFORM: _uniform_logarithm,
+    NORMAL: _normal_logarithm,
+}
+
 
 # The first of this many parts of a chain, in which the frame settles on its directions, is not counted.
 WARM_UP = 10
@@ -222,3 +319,48 @@ def stationary_shares(environments: Environments, step_size: float) -> np.ndarra
         else:
             shares.append(float(brentq(growth, 0, mean, args=(direction,))))
     return np.array(shares)
+
+
+def effect_exponents(step_size: ArrayLike, gradients: ArrayLike) -> np.ndarray:
+    """Lyapunov exponents of u and v under the gradients of the environments, visited equally often.
+
+        lambda_j^+ = mean over e of log(1 - eta G_ej)    (of u_j)
+        lambda_j^- = mean over e of log(1 + eta G_ej)    (of v_j)
+
+    with factors cut off at `FLOOR` and `LARGEST_FACTOR`, as the steps of `holdfast.algorithms.hadamard` cut them: one
+    step may at most remove or double a factor.
+
+    To second order lambda^+- = -+ eta g_j - eta^2 / 2 (g_j^2 + Var_e G_ej): the mean effect drives one of the two, the
+    variation holds both back. A feature is washed out when both are negative, that is when
+
+        eta (1 + k)^2 Var_e(g_ej) > 2 |g_j|
+
+    which is why eta (1 + k)^2, the `washing strength`, decides what survives, and not eta and k by themselves.
+
+    Args:
+        step_size: eta.
+        gradients: (environments, ...), G, amplified.
+
+    Returns:
+        (2, ...): the exponents of u and of v.
+
+    Example, an effect that stays and one that varies more than it is large:
+        >>> exponents = effect_exponents(0.5, np.array([[-0.1, -1.1], [-0.1, 0.9]]))
+        >>> (exponents.max(0) > 0).tolist()
+        [True, False]
+    """
+    change = np.asarray(step_size) * np.asarray(gradients, float)
+    # A factor that would be removed ends at the floor of the algorithm: its logarithm stays finite.
+    return np.stack([np.log(np.clip(1 + sign * change, FLOOR, LARGEST_FACTOR)).mean(0) for sign in (-1, 1)])
+
+
+def washing_strength(mean: ArrayLike, variance: ArrayLike) -> np.ndarray:
+    """The smallest eta (1 + k)^2 that washes out an effect of this mean and variance over environments: 2 |g| / Var g.
+
+    Example:
+        >>> float(washing_strength(0.5, 0.01))
+        100.0
+    """
+    mean, variance = np.asarray(mean, float), np.asarray(variance, float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(variance > 0, 2 * np.abs(mean) / variance, np.inf)

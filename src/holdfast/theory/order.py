@@ -16,8 +16,7 @@ from holdfast.core.validation import POSITIVE, require
 from holdfast.sensing.ensembles import Ensemble
 from holdfast.sensing.environments import Environments, FiniteEnvironments, finitely_many
 from holdfast.theory.finite_time import added_logarithms, check_numbers
-from holdfast.theory.logarithm import TINY
-from holdfast.theory.lyapunov import matrix_exponents, product_exponents
+from holdfast.theory.lyapunov import TINY, matrix_exponents, product_exponents
 from holdfast.theory.sampling import Sampling
 from holdfast.theory.strengths import check_direction, commuting, diagonal_entries
 

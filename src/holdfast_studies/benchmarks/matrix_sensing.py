@@ -14,11 +14,10 @@ from holdfast.sensing.batching import hetero
 from holdfast.sensing.ensembles import symmetric_gaussian
 from holdfast.sensing.environments import two_point
 from holdfast.sensing.measurements import collect
-from holdfast.sensing.names import ENSEMBLES
 from holdfast.sensing.oracles.data import fixed
 from holdfast.sensing.oracles.quadratic import BLOCK_NUMBERS, rank_one
 from holdfast.sensing.problem import matrix_sensing
-from holdfast.sensing.settings import Settings
+from holdfast.sensing.settings import ENSEMBLES, Settings
 from holdfast.sensing.simulation import execute, slab_size
 from holdfast_studies.benchmarks.timing import best, best_of_each, best_on_all_cores, product_rate, read_rate
 

@@ -1,16 +1,12 @@
 """`holdfast compare`."""
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from holdfast.apps.cli.command import Command
 from holdfast.sweeps.engines.options import EngineOptions
-
-if TYPE_CHECKING:
-    from holdfast_studies.comparison.summary import ComparisonSummary
 
 QUICK_SEEDS = 3
 
@@ -65,7 +61,7 @@ def execute(arguments: CompareArguments) -> int:
     from holdfast.apps.cli.terminal.progress import work_bar
     from holdfast.core.writing import check_output_folder, write_text
     from holdfast_studies.comparison.recorded import recorded_file
-    from holdfast_studies.comparison.rendering import to_html, to_json, to_markdown
+    from holdfast_studies.comparison.rendering import show_comparison, to_html, to_json, to_markdown
     from holdfast_studies.comparison.runner import compare
     from holdfast_studies.comparison.summary import summarize
 
@@ -96,7 +92,11 @@ def execute(arguments: CompareArguments) -> int:
     if arguments.format == "json":
         print(files["comparison.json"], end="")
     else:
-        _show(summary, [arguments.out / name for name in files])
+        show_comparison(summary)
+        for name in files:
+            print(f"wrote {arguments.out / name}")
+        for cell, error in summary.failures.items():
+            print(f"{cell.method} failed on {cell.test}, seed {cell.seed}: {error}", file=sys.stderr)
     return 1 if summary.failures else 0
 
 
@@ -109,17 +109,6 @@ def _list() -> int:
     for method in METHODS.values():
         print(f"method  {method.name:28} {method.title}: {method.about}")
     return 0
-
-
-def _show(summary: "ComparisonSummary", written: Sequence[Path]) -> None:
-    """Print the tables and what was written, and on stderr what failed."""
-    from holdfast_studies.commands.comparison_output import show_comparison
-
-    show_comparison(summary)
-    for path in written:
-        print(f"wrote {path}")
-    for cell, error in summary.failures.items():
-        print(f"{cell.method} failed on {cell.test}, seed {cell.seed}: {error}", file=sys.stderr)
 
 
 COMMAND = Command("Results of the papers, and other methods", CompareArguments, execute)

@@ -65,7 +65,7 @@ def execute(arguments: ReproduceArguments) -> int:
     from holdfast.apps.cli.terminal.progress import INTERRUPTED
     from holdfast.sweeps.engines.options import engine_of_experiments
     from holdfast_studies.commands.reproduction_output import REPORTER
-    from holdfast_studies.images.recorded_report import recorded_section
+    from holdfast_studies.images.recorded import recorded_section
     from holdfast_studies.papers.statements import STATEMENTS
     from holdfast_studies.runner import reproduce
 

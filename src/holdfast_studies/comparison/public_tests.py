@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from holdfast.datasets.linear_unit_tests import LINEAR_UNIT_TESTS, linear_unit_test
-from holdfast.datasets.real import real_dataset
-from holdfast.datasets.real_tables import LOOKED_AT, REAL_TABLES, Half, half_of
+from holdfast.datasets.real_tables import LOOKED_AT, REAL_TABLES, Half, half_of, real_dataset
 from holdfast.datasets.splits import Dataset, Kind
 from holdfast.datasets.structural import structural_dataset
 from holdfast.datasets.toy import TOY_SETTINGS, toy_dataset
-from holdfast_studies.comparison.measures import Measure
+from holdfast_studies.comparison.methods.base import Measure
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ def _public_tests() -> Iterator[PublicTest]:
     for group in (REAL_DATA, MANY_TABLES):
         for name, table in REAL_TABLES.items():
             if (name in LOOKED_AT) is (group is REAL_DATA):
-                draw, source = partial(real_dataset, name), "holdfast.datasets.real"
+                draw, source = partial(real_dataset, name), "holdfast.datasets.real_tables"
                 test = PublicTest(name, table.about, table.kind, table.folds, draw, group, source, folds=True)
                 many = replace(test, half=half_of(name), environments=table.environments, features=table.width)
                 yield many if group is MANY_TABLES else test

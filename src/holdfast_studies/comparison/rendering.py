@@ -1,12 +1,16 @@
-"""The summary of a comparison as Markdown, JSON and HTML."""
+"""The summary of a comparison as Markdown, JSON and HTML, and in a terminal."""
 
 import json
 from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
+from rich.console import Console
+from rich.table import Table
+
 from holdfast.plots.pages import render
 from holdfast_studies.comparison.recorded import PUBLISHED, SOURCE, about_recorded
+from holdfast_studies.comparison.runner import applies
 from holdfast_studies.comparison.summary import (
     LEGEND,
     ComparisonSummary,
@@ -151,3 +155,34 @@ def to_html(summary: ComparisonSummary, *, quick: bool = False) -> str:
         number=number,
         interval=interval,
     )
+
+
+def show_comparison(summary: ComparisonSummary) -> None:
+    """Print all tables and the legend."""
+    console = Console()
+    for group in summary.groups:
+        for table in group.tables:
+            console.print(_terminal_table(table))
+    unfit = [each.name for each in summary.methods if not any(applies(each, one.test) for one in summary.tests)]
+    if unfit:
+        print(f"Not run, since they are for none of these tests, by kind or by size: {', '.join(unfit)}.")
+    console.print(LEGEND, style="dim")
+
+
+def _terminal_table(scores: ScoreTable) -> Table:
+    table = Table(title=scores.title, title_justify="left")
+    table.add_column("method")
+    for test in scores.columns:
+        table.add_column(test, justify="right")
+    for line in scores.lines(_terminal_cell, "[dim]{}[/dim]"):
+        table.add_row(*line)
+    return table
+
+
+def _terminal_cell(score: Score | None) -> str:
+    """The mean with its marks, and the interval on a line of its own."""
+    if score is None:
+        return ""
+    value = number(score.estimate.value)
+    value = f"[bold]{value}[/bold]" if score.leads else value
+    return f"{value} {score.marks}\n[dim]{interval(score.estimate)}[/dim]"

@@ -12,11 +12,9 @@ from threadpoolctl import threadpool_limits
 
 from holdfast.core.progress import Progress
 from holdfast.core.run import available_workers
-from holdfast.datasets.random_graphs import confounded_dataset, random_graph_dataset, spurious_dataset
-from holdfast.datasets.real import real_dataset
-from holdfast.datasets.real_tables import REAL_TABLES, Half, half_of
+from holdfast.datasets.real_tables import REAL_TABLES, Half, half_of, real_dataset
 from holdfast.datasets.splits import Dataset, Kind, Split
-from holdfast.datasets.structural import structural_dataset
+from holdfast.datasets.structural import confounded_dataset, random_graph_dataset, spurious_dataset, structural_dataset
 from holdfast.estimators.baselines.linear import PooledClassifier, PooledRegressor
 from holdfast.estimators.contract import EnvironmentEstimator
 from holdfast_studies.kit.runs import tracked

@@ -7,14 +7,13 @@ from math import isfinite
 import numpy as np
 
 from holdfast import __version__
+from holdfast.core.fingerprint import installed_version
 from holdfast.core.statistics import FEW_VALUES, Estimate, mean_interval
-from holdfast.core.versions import installed_version
-from holdfast_studies.comparison.measures import PACKAGES, TITLES, Measure
 from holdfast_studies.comparison.methods import ComparedMethod
+from holdfast_studies.comparison.methods.base import PACKAGES, TITLES, Measure
 from holdfast_studies.comparison.public_tests import GROUPS, Group, PublicTest
 from holdfast_studies.comparison.recorded import PUBLISHED
-from holdfast_studies.comparison.relative import relative_comparison
-from holdfast_studies.comparison.results import CellIndex, Comparison, Ranking
+from holdfast_studies.comparison.results import CellIndex, Comparison, Ranking, relative_comparison
 
 LEGEND = (
     "Mean over seeds with its 95 % interval, by bootstrap or, for fewer than "
@@ -120,7 +119,7 @@ class GroupSummary:
     group: Group
     tests: tuple[RankedTest, ...]
     tables: tuple[ScoreTable, ...]
-    overall: tuple[RankedTest, ...] = ()  # of a group of many tests, see `holdfast_studies.comparison.relative`
+    overall: tuple[RankedTest, ...] = ()  # of a group of many tests, see `holdfast_studies.comparison.results`
     details: tuple[ScoreTable, ...] = ()  # each of many tests, to be printed with tests as rows
 
     @property

@@ -10,10 +10,9 @@ from holdfast.core.statistics import proportion
 from holdfast.sensing.environments import Environments, gaussian, table, two_point, uniform
 from holdfast.theory.advice import Advice, advise
 from holdfast_studies.findings.tails import final_shares
-from holdfast_studies.kit.claims import NOT_MEASURED, Claim, ClaimBuilder, share
 from holdfast_studies.kit.drawing import Figure, bars, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, tracked
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import NOT_MEASURED, Claim, ClaimBuilder, share, study
 
 LEFT_OPEN = (
     "The paper gives no settings that work at the size of its simulations: its window of step sizes is empty there.",

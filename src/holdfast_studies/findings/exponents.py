@@ -15,16 +15,15 @@ from holdfast.core.statistics import NORMAL_QUANTILE, bootstrap, median, proport
 from holdfast.sensing import environments
 from holdfast.sensing.batching import hetero
 from holdfast.sensing.environments import Environments
-from holdfast.sensing.oracles.population import population
+from holdfast.sensing.oracles.law import population
 from holdfast.sensing.problem import matrix_sensing
 from holdfast.theory.finite_time import log_share
 from holdfast.theory.lyapunov import exponents, two_point_exponent, two_point_threshold
 from holdfast.theory.sampling import residual_floor
 from holdfast.theory.window import limits
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, crossing, over, share, summary
 from holdfast_studies.kit.drawing import Figure, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, tracked
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, crossing, over, share, study, summary
 
 LEFT_OPEN = (
     "The paper has no sharp threshold, no finite-time law and no sharp upper end: these are results of this project.",

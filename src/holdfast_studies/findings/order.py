@@ -9,10 +9,9 @@ from holdfast.core.statistics import bootstrap, mean_interval, median
 from holdfast.sensing.environments import two_point
 from holdfast.theory.lyapunov import two_point_exponent
 from holdfast_studies.findings.tails import expected_shares
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, share
 from holdfast_studies.kit.drawing import Axes, Figure, finished, new_figure, quantile_bars
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, simulate_each, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, share, study
 
 LEFT_OPEN = ("The paper draws the environment of each step independently; the question is ours, and so are M and T.",)
 # The exponent is positive up to M = 6 and negative from 7 on; the threshold is at 6.40.

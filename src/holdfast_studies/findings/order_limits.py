@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from holdfast.algorithms.factored import sampled
-from holdfast.algorithms.shrinkage import known_trace, shrinkage
+from holdfast.algorithms.factored import known_trace, sampled, shrinkage
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.core.order import ORDERS, reshuffled
 from holdfast.core.run import Run, run
@@ -19,10 +18,9 @@ from holdfast.sensing.oracles.quadratic import rank_one
 from holdfast.sensing.problem import MatrixSensing, quadratic_network
 from holdfast.sensing.signals import signals
 from holdfast.theory.order import order_effect, order_exponents
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below
 from holdfast_studies.kit.drawing import BAND, Axes, Figure, bars, estimate_bars, finished, legend_below, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Position, above, below, study
 
 LEFT_OPEN = (
     "Everything: the paper draws environments independently.",

@@ -4,10 +4,10 @@ import xarray as xr
 
 from holdfast.sweeps.phase_diagram import draw_phase_diagram, phase_diagram
 from holdfast.sweeps.phase_planes import BASE, predicted
-from holdfast.theory.regions import Region
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, share
+from holdfast.theory.diagnosis import Region
+from holdfast_studies.kit.drawing import columns
 from holdfast_studies.kit.runs import Effort, Progress
-from holdfast_studies.kit.study import columns, study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, share, study
 
 LEFT_OPEN = (
     "The whole diagram: the paper varies one quantity at a time.",

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 from holdfast.core.class_moments import collect_class_moments
 from holdfast.core.grouping import Grouping
-from holdfast.datasets.real import real_dataset
+from holdfast.datasets.real_tables import real_dataset
 from holdfast.embeddings.balancing import balanced_weights
 from holdfast.embeddings.discovery import Discovery, discover
 from holdfast.embeddings.linear_head import invariant_head_of

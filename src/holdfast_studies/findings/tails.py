@@ -13,10 +13,9 @@ from holdfast.sensing.environments import Environments, gaussian, table, two_poi
 from holdfast.sensing.simulation import execute
 from holdfast.theory.shares import ESCAPE, SimulatedShares, simulate_shares
 from holdfast.theory.tails import StationaryLaw, stationary_law
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, over, share
 from holdfast_studies.kit.drawing import Figure, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, tracked
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, over, share, study
 
 LEFT_OPEN = (
     "The paper bounds the spurious signal in the mean and draws means over ten runs. The law over runs, its tail and "

@@ -8,10 +8,9 @@ import pandas as pd
 import xarray as xr
 
 from holdfast.core.statistics import Estimate, mean_interval
-from holdfast_studies.kit.claims import NOT_MEASURED, Claim, ClaimBuilder, Position, share
 from holdfast_studies.kit.drawing import COLOURS, Figure, estimate_bars, new_figure
 from holdfast_studies.kit.runs import Effort, Progress
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import NOT_MEASURED, Claim, ClaimBuilder, Position, share, study
 
 LEFT_OPEN = (
     "The 1,797 digits of 8 x 8 pixels that come with scikit-learn, in two colours, 5 to 9 against 0 to 4, a quarter of "
@@ -22,7 +21,7 @@ LEFT_OPEN = (
     "Settings and steps are chosen for each seed on held-out rows of the training environments: by mean accuracy "
     "(pooled), by the worst environment (SGD, IRM, V-REx, Group DRO), by groups of equal weight (discover and "
     "balance), by the margin that sampling error leaves (head, fitted to all rows of both environments). The grids are "
-    "in experiments/digit_training.py. Rules and ranges were written down before any test row was looked at.",
+    "in images/digit_training.py. Rules and ranges were written down before any test row was looked at.",
 )
 PACKAGES = {"torch": "torch"}
 PROBLEMS = {"0.8 and 0.9": (0.8, 0.9), "0.9 and 0.3": (0.9, 0.3)}

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from holdfast.datasets.coloured_digits import coloured_digits
-from holdfast.datasets.digit_images import DigitImages, read_mnist
+from holdfast.datasets.coloured_digits import DigitImages, coloured_digits, read_mnist
 from holdfast_studies.images.image_methods import ImageProblem, ImageRows, train_method
 
 TEST_AGREEMENT = 0.1

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from holdfast.datasets.digit_images import bundled_digits
+from holdfast.datasets.coloured_digits import bundled_digits
 from holdfast.torch.training import one_thread
 from holdfast_studies.images.coloured_problem import joined, make_problem, without_colour
 from holdfast_studies.images.frozen_networks import discover_attribute, fit_heads
@@ -22,12 +22,14 @@ from holdfast_studies.images.image_methods import (
     environment_visits,
     group_dro,
     irm,
+    mean_accuracy,
     mean_risk,
     train_method,
     v_rex,
     visiting,
+    weighted_by,
+    worst_environment,
 )
-from holdfast_studies.images.selection import mean_accuracy, weighted_by, worst_environment
 
 # One hidden layer: 1,200 rows with a quarter of the labels wrong do not ask for more, and CI computes it.
 UNITS = 16

@@ -1,4 +1,4 @@
-"""What experiments share: `runs` simulates, `drawing` draws, `claims` measures and states, `study` puts it together.
+"""What experiments share: `runs` simulates, `drawing` draws, `study` states claims and puts the experiment together.
 
 They are apart because saved data sets depend on the code that simulates, and not on what draws or judges them.
 """

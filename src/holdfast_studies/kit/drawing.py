@@ -1,9 +1,10 @@
-"""What figures of experiments share: panels with legends, bars with intervals, and maps."""
+"""What figures and tables of experiments share: panels with legends, bars with intervals, maps, and numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes as Axes
 from matplotlib.figure import Figure as Figure
@@ -16,10 +17,10 @@ from holdfast.plots import band as band
 from holdfast.plots import draw_plane as draw_plane
 from holdfast.plots import legend_below as legend_below
 from holdfast.plots import new_figure as new_figure
-from holdfast.plots.planes import BETWEEN as BETWEEN
-from holdfast.plots.signals import draw_kaplan_meier as draw_kaplan_meier
-from holdfast.plots.signals import draw_signals as draw_signals
-from holdfast.plots.signals import quantile_table as quantile_table
+from holdfast.plots.bands import BETWEEN as BETWEEN
+from holdfast.plots.bands import draw_kaplan_meier as draw_kaplan_meier
+from holdfast.plots.bands import draw_signals as draw_signals
+from holdfast.plots.bands import quantile_table as quantile_table
 
 
 def finished(figure: Figure, columns: int = 2) -> Figure:
@@ -60,3 +61,23 @@ def draw_map(axes: Axes, x: ArrayLike, y: ArrayLike, values: ArrayLike, label: s
     """Values over (y, x) in colours, with a bar that explains them."""
     image = axes.pcolormesh(x, y, values, shading="nearest", rasterized=True, **look)
     axes.figure.colorbar(image, ax=axes, pad=0.02).set_label(label)
+
+
+def columns(*names: str) -> Callable[[xr.Dataset], pd.DataFrame]:
+    """The numbers of an experiment: some variables of its data, or all of them, one row for each position.
+
+    Example:
+        >>> columns("b")(xr.Dataset({"a": 1.0, "b": ("seed", [2.0, 3.0])})).columns.tolist()
+        ['seed', 'b']
+    """
+    return lambda data: (data[list(names)] if names else data).to_dataframe().reset_index()
+
+
+def quantiles(*names: str) -> Callable[[xr.Dataset], pd.DataFrame]:
+    """The 10 %, 50 % and 90 % quantiles over seeds of some variables, or of all: one row for each and each position.
+
+    Example:
+        >>> quantiles()(xr.Dataset({"b": ("seed", [1.0, 2.0, 3.0])}))["b"].tolist()
+        [1.2, 2.0, 2.8]
+    """
+    return lambda data: columns()((data[list(names)] if names else data).quantile(BAND, "seed"))

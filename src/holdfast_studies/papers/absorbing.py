@@ -8,12 +8,11 @@ import xarray as xr
 
 from holdfast.completion.problem import MatrixCompletion, two_by_two
 from holdfast.completion.training import AlgorithmName, LayerPaths, simulate_completion
-from holdfast.core.survival import event_rate
+from holdfast.core.statistics import event_rate
 from holdfast.theory.absorbing import Constants, closedness, contains, imbalance, layer_ranks, product_rank, successor
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, exact_share, summary
-from holdfast_studies.kit.drawing import Figure, band, finished, new_figure
+from holdfast_studies.kit.drawing import Figure, band, columns, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages
-from holdfast_studies.kit.study import columns, study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Conditions, Position, exact_share, study, summary
 from holdfast_studies.papers.absorbing_search import COUNTS, most_interior, search_constants
 from holdfast_studies.papers.jumps import DEPTH, EPSILON, RUN, WIDTH
 

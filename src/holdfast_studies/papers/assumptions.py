@@ -20,22 +20,11 @@ from holdfast.sensing.oracles.law import law
 from holdfast.sensing.problem import MatrixSensing
 from holdfast.sensing.signals import signals
 from holdfast.theory.assumptions import regularity
-from holdfast.theory.regions import LEARNED, WASHED_OUT
+from holdfast.theory.diagnosis import LEARNED, WASHED_OUT
 from holdfast_studies.kit import BIAS, INIT_SCALE, STEP_SIZE
-from holdfast_studies.kit.claims import (
-    Claim,
-    ClaimBuilder,
-    Conditions,
-    Position,
-    above,
-    below,
-    exact,
-    share,
-    summary,
-)
-from holdfast_studies.kit.drawing import COLOURS, Figure, band, finished, new_figure, quantile_bars
+from holdfast_studies.kit.drawing import COLOURS, Figure, band, columns, finished, new_figure, quantile_bars
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, simulate_each, stages
-from holdfast_studies.kit.study import columns, study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Conditions, Position, above, below, share, study, summary
 from holdfast_studies.papers.conditions import least_isometry_constant
 
 LEFT_OPEN = (
@@ -155,8 +144,8 @@ def _paper_claims(data: xr.Dataset) -> list[Claim]:
     limit = 1 / ((variation * np.log(PAPER_DIMENSION)) ** 1.5 * np.sqrt(2))
     return [
         claim("assumption-1-figure-3", "The settings of figure 3 meet log(d)^4 <= min(r1, r2).",
-              exact(np.log(PAPER_DIMENSION) ** 4), below(1), "log(d)^4 over min(r1, r2)", expected=Position.OUTSIDE),
-        claim("assumption-2-figure-3", "The settings of figure 3 meet M1 <= M2.", exact(largest / variation), below(1),
+              np.log(PAPER_DIMENSION) ** 4, below(1), "log(d)^4 over min(r1, r2)", expected=Position.OUTSIDE),
+        claim("assumption-2-figure-3", "The settings of figure 3 meet M1 <= M2.", largest / variation, below(1),
               "M1 / M2 = 7 / 18", source="assumption 2"),
         claim("assumption-3-figure-3", "The measurements of figure 3 are as isometric as asked.",
               median(data["isometry"] / limit), below(1),

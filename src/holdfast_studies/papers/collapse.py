@@ -7,10 +7,9 @@ import xarray as xr
 from holdfast.completion.jumps import ranks
 from holdfast.completion.training import AlgorithmName, simulate_completion
 from holdfast.theory.absorbing import closedness, contains
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, share, summary
-from holdfast_studies.kit.drawing import Figure, draw_kaplan_meier, finished, new_figure
+from holdfast_studies.kit.drawing import Figure, columns, draw_kaplan_meier, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages
-from holdfast_studies.kit.study import columns, study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Conditions, share, study, summary
 from holdfast_studies.papers.entering import CONSTANTS
 from holdfast_studies.papers.jumps import RUN, jump_rate, waited_and_left, waiting_times
 

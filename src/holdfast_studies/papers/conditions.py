@@ -6,8 +6,7 @@ import numpy as np
 
 from holdfast.core.statistics import Estimate
 from holdfast.sensing.environments import two_point
-from holdfast.sensing.names import LAWS
-from holdfast.sensing.settings import Settings
+from holdfast.sensing.settings import LAWS, Settings
 from holdfast.theory.assumptions import regularity
 from holdfast.theory.window import paper_window
 from holdfast_studies.claims import Conditions

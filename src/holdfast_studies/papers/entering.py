@@ -11,10 +11,9 @@ from holdfast.completion.problem import MatrixCompletion, matrix_completion, two
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, simulate_completion, starts, train
 from holdfast.core.statistics import Estimate
 from holdfast.theory.absorbing import Constants, closedness, contains, successor
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, exact, exact_share, summary
 from holdfast_studies.kit.drawing import Figure, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Conditions, exact_share, study, summary
 from holdfast_studies.papers.absorbing import entries
 from holdfast_studies.papers.jumps import DEPTH, EPSILON, RIDGE, RUN, STEP_SIZE, WIDTH, network_starts
 
@@ -203,7 +202,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     rose = (np.diff(path[:, settled:], axis=1) > 0).any(1)
     return [
         claim("path", "From every start a sequence of draws leads into B_1, so that its probability is above zero: one "
-              "entry over and over.", exact(led), (1, 1),
+              "entry over and over.", led, (1, 1),
               f"share of {lengths.size} pairs of start and entry, no sampling error; after "
               f"{np.nanmin(lengths):.0f} to {np.nanmax(lengths):.0f} steps. Drawn at random, the shares of "
               f"the runs that enter within {steps:,} steps are "

@@ -3,10 +3,9 @@
 import xarray as xr
 
 from holdfast.core.statistics import median
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Range, above, below, summary
 from holdfast_studies.kit.drawing import Figure, draw_signals, finished, new_figure, quantile_table
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, simulate_each
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Range, above, below, study, summary
 
 LEFT_OPEN = (
     "The illustration has no numbers; all settings are ours: d=20, s=0.8, M=7, eta=0.05, alpha=1e-3, infinite batches.",

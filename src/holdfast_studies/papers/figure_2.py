@@ -5,10 +5,9 @@ import pandas as pd
 import xarray as xr
 
 from holdfast.core.statistics import Estimate, bootstrap
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, above, below, exact_share
 from holdfast_studies.kit.drawing import COLOURS, Figure, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Conditions, above, below, exact_share, study
 
 LEFT_OPEN = ("The paper gives neither step size nor strengths; ours are eta=0.05, s=1, M=8.",)
 STEP_SIZE, BIAS, HETEROGENEITY, STEPS, POWER = 0.05, 1.0, 8.0, 100, 0.1

@@ -6,13 +6,12 @@ import numpy as np
 import xarray as xr
 
 from holdfast.core.statistics import bootstrap, median
+from holdfast.theory.diagnosis import LEARNED, WASHED_OUT
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
-from holdfast.theory.regions import LEARNED, WASHED_OUT
 from holdfast_studies.kit import BIAS, INIT_SCALE, STEP_SIZE
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, above, below, summary
 from holdfast_studies.kit.drawing import COLOURS, Figure, band, draw_signals, finished, new_figure, quantile_table
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Conditions, above, below, study, summary
 
 LEFT_OPEN = (
     "The number of seeds.",

@@ -6,12 +6,11 @@ import numpy as np
 import xarray as xr
 
 from holdfast.core.statistics import bootstrap, median
-from holdfast.theory.regions import LEARNED, WASHED_OUT
+from holdfast.theory.diagnosis import LEARNED, WASHED_OUT
 from holdfast_studies.kit import BIAS
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, above, below
 from holdfast_studies.kit.drawing import COLOURS, Figure, band, draw_signals, finished, new_figure, quantile_table
 from holdfast_studies.kit.runs import Effort, Progress, replace, simulate_each
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Conditions, above, below, study
 from holdfast_studies.papers import figure_3
 from holdfast_studies.papers.figure_3 import QUANTILES, RECOVERED, RULE, SHARES, transition
 

@@ -5,10 +5,9 @@ import xarray as xr
 from holdfast.core.statistics import median
 from holdfast.sensing.environments import two_point
 from holdfast.theory.sampling import residual_floor
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Range, above, around, below
 from holdfast_studies.kit.drawing import Figure, draw_signals, finished, new_figure, quantile_table
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, simulate_each
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Conditions, Range, above, around, below, study
 
 LEFT_OPEN = (
     "The paper gives d=40, r1=3, r2=2, E s=0.5, m=2800 (hetero) and 5600 without replacement (pooled).",

@@ -8,11 +8,10 @@ import pandas as pd
 import xarray as xr
 
 from holdfast.core.statistics import Estimate, median, proportion
-from holdfast.sensing.names import EnsembleName
-from holdfast_studies.kit.claims import NOT_MEASURED, Claim, ClaimBuilder, Conditions, Position, above
+from holdfast.sensing.settings import EnsembleName
 from holdfast_studies.kit.drawing import Figure, band, finished, new_figure, quantile_table
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, simulate_each, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import NOT_MEASURED, Claim, ClaimBuilder, Conditions, Position, above, study
 
 LEFT_OPEN = (
     "The paper runs until T is sufficiently large without saying what T is; ours is 40/eta.",

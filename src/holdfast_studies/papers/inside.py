@@ -3,10 +3,9 @@
 import numpy as np
 import xarray as xr
 
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, exact_share
-from holdfast_studies.kit.drawing import COLOURS, Figure, band, finished, new_figure
+from holdfast_studies.kit.drawing import COLOURS, Figure, band, columns, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, tracked
-from holdfast_studies.kit.study import columns, study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Conditions, exact_share, study
 from holdfast_studies.papers.conditions import theorem_conditions
 
 LEFT_OPEN = (

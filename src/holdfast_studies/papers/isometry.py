@@ -7,11 +7,10 @@ import pandas as pd
 import xarray as xr
 
 from holdfast.core.statistics import bootstrap, median
-from holdfast.theory.isometry import error_tensor, isometry_constant, random_of_rank
-from holdfast_studies.kit.claims import NEARLY_ALL, Claim, ClaimBuilder, Conditions, Position, below, exact_share
+from holdfast.theory.assumptions import error_tensor, isometry_constant, random_of_rank
 from holdfast_studies.kit.drawing import COLOURS, Figure, band, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, tracked
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import NEARLY_ALL, Claim, ClaimBuilder, Conditions, Position, below, exact_share, study
 from holdfast_studies.papers.isometry_lemmas import (
     largest_error_product,
     lemma_ratios,

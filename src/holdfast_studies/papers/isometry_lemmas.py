@@ -3,7 +3,7 @@
 import numpy as np
 
 from holdfast.core.linear_algebra import pack_symmetric, symmetric_dimension, symmetrised
-from holdfast.theory.isometry import apply, error_tensor, inner, nearest_of_rank, random_of_rank
+from holdfast.theory.assumptions import apply, error_tensor, inner, nearest_of_rank, random_of_rank
 
 
 def symmetric_measurements(random: np.random.Generator, count: int, dimension: int) -> np.ndarray:

@@ -10,10 +10,9 @@ from holdfast.completion.jumps import ranks
 from holdfast.completion.problem import two_by_two
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, train
 from holdfast.core.statistics import Estimate, exact_proportion, proportion
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, above, share
 from holdfast_studies.kit.drawing import Figure, estimate_bars, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, above, share, study
 from holdfast_studies.papers.jumps import RUN, jump_rate, network_starts, rate_ratio, waiting_times
 
 LEFT_OPEN = (

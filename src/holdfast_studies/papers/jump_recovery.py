@@ -8,10 +8,9 @@ from holdfast.completion.jumps import ranks
 from holdfast.completion.problem import MatrixCompletion, matrix_completion
 from holdfast.completion.training import AlgorithmName, CompletionBuilder, LayerPaths, starts, train
 from holdfast.core.validation import require
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Range, exact_share
-from holdfast_studies.kit.drawing import Figure, band, finished, new_figure
+from holdfast_studies.kit.drawing import Figure, band, columns, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, stages
-from holdfast_studies.kit.study import columns, study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Conditions, Range, exact_share, study
 
 LEFT_OPEN = (
     "The slides have no larger case. Ours is made of three turned copies of their 2 x 2 example: the block of large "

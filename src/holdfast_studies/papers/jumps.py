@@ -10,12 +10,10 @@ import xarray as xr
 from holdfast.completion.jumps import SITTING, before_divergence, memory, ranks, waiting
 from holdfast.completion.settings import CompletionSettings
 from holdfast.completion.training import CompletionBuilder, Simulation, offshoots, simulate_completion, starts
-from holdfast.core.statistics import Estimate, median
-from holdfast.core.survival import event_rate
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, exact_share, share, summary
+from holdfast.core.statistics import Estimate, event_rate, median
 from holdfast_studies.kit.drawing import Axes, Figure, draw_kaplan_meier, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, replace, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Position, above, exact_share, share, study, summary
 
 LEFT_OPEN = (
     "The slides give no numbers. Ours: epsilon=0.25, L=3, width 6, eta=0.4, lambda=0.0245, start from random "

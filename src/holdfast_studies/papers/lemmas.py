@@ -6,10 +6,9 @@ import xarray as xr
 
 from holdfast.core.linear_algebra import pack_symmetric, symmetric_size, unpack_symmetric
 from holdfast.core.statistics import median
-from holdfast_studies.kit.claims import NINE_IN_TEN, OUR_SETTINGS, Claim, ClaimBuilder, below, exact_share
 from holdfast_studies.kit.drawing import COLOURS, Figure, band, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, tracked
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import NINE_IN_TEN, OUR_SETTINGS, Claim, ClaimBuilder, below, exact_share, study
 from holdfast_studies.papers.auxiliary_sequences import (
     calibration_line,
     controller,

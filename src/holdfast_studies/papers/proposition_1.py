@@ -4,10 +4,9 @@ import numpy as np
 import xarray as xr
 
 from holdfast.core.statistics import bootstrap, median
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, above, below, exact_share
-from holdfast_studies.kit.drawing import Figure, band, finished, new_figure
+from holdfast_studies.kit.drawing import Figure, band, finished, new_figure, quantiles
 from holdfast_studies.kit.runs import Effort, Progress, tracked
-from holdfast_studies.kit.study import quantiles, study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Conditions, Position, above, below, exact_share, study
 
 LEFT_OPEN = (
     "The constant C1 is not given; we measure the one that would be needed.",

@@ -7,10 +7,9 @@ import pandas as pd
 import xarray as xr
 
 from holdfast.core.statistics import bootstrap, median
-from holdfast_studies.kit.claims import NEARLY_ALL, Claim, ClaimBuilder, Conditions, Position, below, exact, exact_share
 from holdfast_studies.kit.drawing import BAND, COLOURS, Figure, band, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, tracked
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import NEARLY_ALL, Claim, ClaimBuilder, Conditions, Position, below, exact_share, study
 from holdfast_studies.papers.auxiliary_sequences import (
     calibration_line,
     controller,
@@ -228,7 +227,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
               f"that were drawn; exactly {float(supermartingale_factor(0.05, 1.0, 6.0)):.4f}", source="lemma 7",
               settings=PAPER_SUMMARY, expected=Position.OUTSIDE),
         claim("lemma-7-printed-rows", "Also before t = k the process of eq. 40, there equal to L_t, is a "
-              "supermartingale.", exact(growth), below(1),
+              "supermartingale.", growth, below(1),
               f"largest growth of L_t^(2/3) in {BLOCK} steps, which nothing random enters; the matrix below eq. 40 has "
               "L_k instead, with which it holds", source="lemma 7; definition 5", settings=INSIDE_SUMMARY,
               conditions=window, expected=Position.OUTSIDE),

@@ -3,7 +3,7 @@
 A name is as in the paper: "Theorem 2", "lemma 7", "eq. 10", "figure 3". Slides of Wang and Jacot begin with "jumps".
 """
 
-from holdfast_studies.coverage import Statement
+from holdfast_studies.claims import Statement
 
 TEXTBOOK = "a known result that the proof quotes"
 

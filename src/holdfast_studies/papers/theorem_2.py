@@ -6,10 +6,9 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate, bootstrap, median
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Conditions, Position, below, exact_share, summary
 from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, band, estimate_bars, finished, legend_below, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, simulate_each, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Conditions, Position, below, exact_share, study, summary
 from holdfast_studies.papers.conditions import delta_star, spread_of_constants, theorem_conditions
 
 LEFT_OPEN = (

@@ -6,10 +6,9 @@ import numpy as np
 import xarray as xr
 
 from holdfast.core.statistics import median
-from holdfast_studies.kit.claims import NINE_IN_TEN, Claim, ClaimBuilder, below, exact_share, summary
 from holdfast_studies.kit.drawing import Figure, band, finished, new_figure, quantile_table
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, simulate_each
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import NINE_IN_TEN, Claim, ClaimBuilder, below, exact_share, study, summary
 from holdfast_studies.papers.conditions import theorem_conditions
 
 LEFT_OPEN = (

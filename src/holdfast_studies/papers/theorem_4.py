@@ -7,10 +7,9 @@ import xarray as xr
 
 from holdfast.sensing.signals import PHASE_BOUNDARY
 from holdfast_studies.kit import INIT_SCALE, STEP_SIZE
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, exact_share, summary
 from holdfast_studies.kit.drawing import Figure, band, finished, new_figure, quantile_table
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Position, exact_share, study, summary
 from holdfast_studies.papers.auxiliary_sequences import invariant_sequence
 from holdfast_studies.papers.conditions import delta_star, theorem_conditions
 

@@ -5,12 +5,11 @@ import pandas as pd
 import xarray as xr
 
 from holdfast.core.statistics import median
-from holdfast.theory.advice import learning_time
+from holdfast.theory.finite_time import learning_time
 from holdfast_studies.kit import INIT_SCALE, STEP_SIZE
-from holdfast_studies.kit.claims import OUR_SETTINGS, Claim, ClaimBuilder, Position, above, exact_share, share
 from holdfast_studies.kit.drawing import Figure, band, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import OUR_SETTINGS, Claim, ClaimBuilder, Position, above, exact_share, share, study
 from holdfast_studies.papers.conditions import theorem_conditions
 
 LEFT_OPEN = (

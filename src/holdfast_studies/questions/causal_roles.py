@@ -17,10 +17,9 @@ from holdfast.core.statistics import median
 from holdfast.datasets.structural import StructuralModel
 from holdfast.estimators.search.evidence import SquaredEvidence
 from holdfast.estimators.search.selection import Groups, select
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, above
-from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure
+from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure, quantiles
 from holdfast_studies.kit.runs import Effort, Progress, stages, tracked
-from holdfast_studies.kit.study import quantiles, study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, above, study
 
 LEFT_OPEN = (
     "The model: y = c1 + c2 + N, child = y + spouse + N, all noise N(0, 1); 4 environments of 1,000 rows. Least "

@@ -6,13 +6,12 @@ import xarray as xr
 from scipy.optimize import brentq
 
 from holdfast.core.statistics import bootstrap, median
+from holdfast.theory.diagnosis import LEARNED, WASHED_OUT, Region, classify
 from holdfast.theory.lyapunov import two_point_exponent
-from holdfast.theory.regions import LEARNED, WASHED_OUT, Region, classify
 from holdfast_studies.kit import BIAS, INIT_SCALE, STEP_SIZE
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, above, below
-from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, draw_plane, legend_below, new_figure
+from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, columns, draw_plane, legend_below, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
-from holdfast_studies.kit.study import columns, study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, above, below, study
 
 LEFT_OPEN = (
     "Theorem 8 promises recovery for any condition number, in a time that it does not compare with the spurious "

@@ -6,12 +6,11 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from holdfast.core.statistics import Estimate, mean_interval, median
+from holdfast.theory.diagnosis import WASHED_OUT
 from holdfast.theory.lyapunov import exponents
-from holdfast.theory.regions import WASHED_OUT
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, over, share
 from holdfast_studies.kit.drawing import BAND, Axes, Figure, draw_plane, finished, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, at_end, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Position, above, below, over, share, study
 from holdfast_studies.questions.drifting import drifting_share
 from holdfast_studies.questions.strength_laws import (
     BIAS,

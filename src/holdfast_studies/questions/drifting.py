@@ -7,7 +7,7 @@ from scipy.special import ndtr
 
 from holdfast.core.validation import require
 from holdfast.sensing.deviations import NORMAL, SHARES, WEIGHTS
-from holdfast.theory.logarithm import TINY, mean_logarithm
+from holdfast.theory.lyapunov import TINY, mean_logarithm
 
 # Hermite polynomials whose memory is computed one by one. The singularity of the logarithm leaves some of the variance
 # to higher ones, a tenth for strong heterogeneity, and they forget faster; they get the memory of the next.

@@ -14,27 +14,24 @@ from scipy.optimize import brentq
 from holdfast.algorithms.factored import Factors
 from holdfast.algorithms.invariance.and_mask import AgreementMask
 from holdfast.algorithms.invariance.average_risk import AverageRisk
-from holdfast.algorithms.invariance.factored import MatrixGradient, factored_risks
+from holdfast.algorithms.invariance.base import MatrixGradient, factored_risks
 from holdfast.algorithms.invariance.fish import Fish
 from holdfast.algorithms.invariance.group_dro import GroupDRO
 from holdfast.algorithms.invariance.irm import InvariantRiskMinimization
 from holdfast.algorithms.invariance.vrex import RiskExtrapolation
-from holdfast.core.algorithm import Algorithm
 from holdfast.core.linear_algebra import orthonormal_frame
-from holdfast.core.run import Run, run
+from holdfast.core.run import Algorithm, Run, run
 from holdfast.core.statistics import median
 from holdfast.sensing.batching import Batch
 from holdfast.sensing.ensembles import symmetric_gaussian
 from holdfast.sensing.environments import two_point
-from holdfast.sensing.oracles.law import law
-from holdfast.sensing.oracles.population import population
+from holdfast.sensing.oracles.law import law, population
 from holdfast.sensing.problem import matrix_sensing
 from holdfast.sensing.signals import signals
 from holdfast.theory.lyapunov import two_point_threshold
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, over
-from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure, quantile_bars
+from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure, quantile_bars, quantiles
 from holdfast_studies.kit.runs import Effort, Progress, over_seeds, stages
-from holdfast_studies.kit.study import quantiles, study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Position, above, below, over, study
 
 LEFT_OPEN = (
     "All settings: d=100, r1=r2=1, two environments of strengths s - M and s + M, s=1, M=8, a batch of m=8000 of each "

@@ -5,12 +5,11 @@ import pandas as pd
 import xarray as xr
 
 from holdfast.core.statistics import median
+from holdfast.theory.diagnosis import LEARNED, WASHED_OUT, Region, classify
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
-from holdfast.theory.regions import LEARNED, WASHED_OUT, Region, classify
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, above, below, share
-from holdfast_studies.kit.drawing import BETWEEN, Axes, Figure, draw_plane, legend_below, new_figure
+from holdfast_studies.kit.drawing import BETWEEN, Axes, Figure, columns, draw_plane, legend_below, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, simulate_each, stages
-from holdfast_studies.kit.study import columns, study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, above, below, share, study
 
 LEFT_OPEN = (
     "The first version of the paper is said to show that an exactly parameterised model fails, the second that "

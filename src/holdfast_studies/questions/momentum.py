@@ -7,7 +7,7 @@ from scipy.sparse.linalg import spsolve
 
 from holdfast.core.validation import require
 from holdfast.sensing.environments import ContinuousEnvironments, Environments
-from holdfast.theory.logarithm import TINY
+from holdfast.theory.lyapunov import TINY
 from holdfast.theory.strengths import strength_atoms
 
 # Directions in the plane that stand for all of them. The exponent is then off by at most a few ten-thousandths.

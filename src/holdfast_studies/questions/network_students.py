@@ -15,10 +15,9 @@ from holdfast.core.run import Run, run
 from holdfast.core.statistics import Estimate, median
 from holdfast.sensing.environments import two_point
 from holdfast.theory.lyapunov import two_point_threshold
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above
-from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure, quantile_bars
+from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure, quantile_bars, quantiles
 from holdfast_studies.kit.runs import Effort, Progress, over_seeds, stages
-from holdfast_studies.kit.study import quantiles, study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Position, above, study
 from holdfast_studies.questions.neuron_exponents import lasting_share
 from holdfast_studies.questions.two_layer_network import (
     ActivationName,

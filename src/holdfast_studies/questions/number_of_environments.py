@@ -19,11 +19,10 @@ from holdfast.sensing.ensembles import symmetric_gaussian
 from holdfast.sensing.environments import FiniteEnvironments, gaussian
 from holdfast.sensing.oracles.law import law
 from holdfast.sensing.problem import matrix_sensing
-from holdfast.theory.regions import WASHED_OUT
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, above, below, share
+from holdfast.theory.diagnosis import WASHED_OUT
 from holdfast_studies.kit.drawing import COLOURS, Axes, Figure, draw_map, finished, new_figure, quantile_bars
 from holdfast_studies.kit.runs import Effort, Progress, at_end, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, above, below, share, study
 from holdfast_studies.questions.panels import draw_panels, panel_exponent
 
 BIAS, STEP_SIZE, INIT_SCALE = 1.0, 0.05, 1e-3

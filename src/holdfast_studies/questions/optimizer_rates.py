@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 
 from holdfast.core.statistics import bootstrap, mean_interval, median
 from holdfast.theory.lyapunov import two_point_threshold
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, below, crossing, share
 from holdfast_studies.kit.runs import Effort, Progress
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Position, above, below, crossing, share
 from holdfast_studies.questions.optimizer_runs import (
     BIAS,
     INIT_SCALE,

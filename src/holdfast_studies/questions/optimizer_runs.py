@@ -9,13 +9,11 @@ import numpy.typing as npt
 import optax  # type: ignore[import-untyped]
 from jax.typing import ArrayLike, DTypeLike
 
-from holdfast.algorithms.factored import Gradient, sampled
-from holdfast.algorithms.optimized import optimized
-from holdfast.core.algorithm import Algorithm
-from holdfast.core.run import Records, Run, run
+from holdfast.algorithms.factored import Gradient, optimized, sampled
+from holdfast.core.run import Algorithm, Records, Run, run
 from holdfast.sensing.batching import hetero
 from holdfast.sensing.environments import two_point
-from holdfast.sensing.oracles.population import population
+from holdfast.sensing.oracles.law import population
 from holdfast.sensing.problem import matrix_sensing
 from holdfast.theory.lyapunov import two_point_exponent
 from holdfast_studies.kit.runs import over_seeds

@@ -9,11 +9,10 @@ from matplotlib.lines import Line2D
 
 from holdfast.core.statistics import median
 from holdfast.sweeps.phase_diagram import medians
-from holdfast.theory.regions import LEARNED, WASHED_OUT, Region
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, Position, above, share
+from holdfast.theory.diagnosis import LEARNED, WASHED_OUT, Region
 from holdfast_studies.kit.drawing import BAND, Axes, Figure, draw_plane
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, Position, above, share, study
 from holdfast_studies.questions.optimizer_rates import claims_of_rates, growth_rates, threshold
 from holdfast_studies.questions.optimizer_runs import (
     BIAS,

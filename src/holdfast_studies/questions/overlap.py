@@ -9,14 +9,13 @@ from scipy.optimize import brentq
 
 from holdfast.core.statistics import median
 from holdfast.sensing.environments import two_point
+from holdfast.theory.diagnosis import WASHED_OUT, Region
 from holdfast.theory.lyapunov import two_point_exponent, two_point_threshold
-from holdfast.theory.regions import WASHED_OUT, Region
 from holdfast.theory.sampling import residual_floor
 from holdfast_studies.kit import BIAS, STEP_SIZE
-from holdfast_studies.kit.claims import Claim, ClaimBuilder, below, share, summary
 from holdfast_studies.kit.drawing import BETWEEN, Figure, draw_plane, new_figure
 from holdfast_studies.kit.runs import Effort, Progress, Settings, replace, run_simulation, simulate_each, stages
-from holdfast_studies.kit.study import study
+from holdfast_studies.kit.study import Claim, ClaimBuilder, below, share, study, summary
 
 LEFT_OPEN = (
     "Assumptions 1 and 2 bound overlap and off-diagonal strengths with constants that are not printed; all settings "

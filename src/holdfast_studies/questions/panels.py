@@ -8,8 +8,7 @@ from scipy.special import ndtr, ndtri
 
 from holdfast.core.validation import require
 from holdfast.sensing.environments import Environments
-from holdfast.theory.logarithm import TINY
-from holdfast.theory.lyapunov import exponents
+from holdfast.theory.lyapunov import TINY, exponents
 from holdfast.theory.strengths import strength_atoms
 
 

@@ -11,17 +11,15 @@ from jax.typing import ArrayLike
 from scipy.special import stdtrit
 
 from holdfast.algorithms.factored import Factors, factored
-from holdfast.core.algorithm import Algorithm
 from holdfast.core.linear_algebra import orthonormal_frame
 from holdfast.core.progress import Progress
 from holdfast.core.randomness import standard_normals
-from holdfast.core.run import Records, Run, run
+from holdfast.core.run import Algorithm, Records, Run, run
 from holdfast.sensing.batching import Batch
 from holdfast.sensing.deviations import NORMAL, UNIFORM, Deviation
 from holdfast.sensing.ensembles import symmetric_gaussian
 from holdfast.sensing.environments import Environments, continuum, table, two_point
-from holdfast.sensing.oracles.law import law
-from holdfast.sensing.oracles.population import population
+from holdfast.sensing.oracles.law import law, population
 from holdfast.sensing.problem import matrix_sensing
 from holdfast_studies.kit.runs import over_seeds
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from holdfast.core.algorithm import Algorithm
+from holdfast.core.run import Algorithm
 from holdfast.sensing.environments import Environments
 
 ActivationName = Literal["relu", "quadratic", "cubic", "quartic"]

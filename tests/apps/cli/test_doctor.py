@@ -1,14 +1,14 @@
 """`holdfast doctor`: what it finds agrees with the metadata and the devices, and only a broken core is a failure."""
 
 import json
-from importlib.metadata import PackageNotFoundError, metadata, version
+from importlib.metadata import metadata, version
 
 import jax
 import pytest
 from packaging.requirements import Requirement
 
-from holdfast.apps.cli.commands import doctor
-from holdfast.apps.cli.commands.doctor import missing
+from holdfast.apps.cli.commands import tools
+from holdfast.apps.cli.commands.tools import missing
 from holdfast.apps.cli.main import main
 from holdfast.sweeps.store.naming import computed_by
 
@@ -16,13 +16,13 @@ from holdfast.sweeps.store.naming import computed_by
 @pytest.fixture
 def _quick(monkeypatch):
     """Without what takes seconds: a simulation, which is compiled."""
-    monkeypatch.setattr(doctor, "smallest_simulation", dict)
+    monkeypatch.setattr("holdfast.sensing.simulation.simulate", lambda settings: None)
 
 
 def _install(monkeypatch, package, version):
     """As if this version were installed."""
-    true = doctor.installed_version
-    monkeypatch.setattr(doctor, "installed_version", lambda name: version if name == package else true(name))
+    true = tools.installed_version
+    monkeypatch.setattr(tools, "installed_version", lambda name: version if name == package else true(name))
 
 
 def _answer(capsys, *options):
@@ -78,10 +78,7 @@ def test_folders_that_take_no_files_are_reported(capsys, tmp_path):
 
 @pytest.mark.usefixtures("_quick")
 def test_without_metadata_it_says_so(monkeypatch, capsys):
-    def absent(name):
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr(doctor, "metadata", absent)
+    _install(monkeypatch, "holdfast", "none")
     code, found = _answer(capsys)
     assert code == 1
     assert "holdfast is not installed" in found["broken"][0]
@@ -89,7 +86,7 @@ def test_without_metadata_it_says_so(monkeypatch, capsys):
 
 def test_extras_of_requirements_count(monkeypatch):
     """jax is installed, but jax[cuda13] is more than that."""
-    true = doctor.installed_version
-    monkeypatch.setattr(doctor, "installed_version", lambda name: "none" if "cuda" in name else true(name))
-    assert list(missing(Requirement("jax"))) == []
+    true = tools.installed_version
+    monkeypatch.setattr(tools, "installed_version", lambda name: "none" if "cuda" in name else true(name))
+    assert missing(Requirement("jax")) == []
     assert any(each.startswith("jax-cuda13") for each in missing(Requirement("jax[cuda13]")))

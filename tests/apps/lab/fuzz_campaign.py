@@ -21,7 +21,7 @@ import httpx2
 from apps.lab.serving import server
 from fuzzing import generator
 from holdfast.apps.lab.inputs import inputs
-from holdfast.apps.lab.views import VIEWS
+from holdfast.apps.lab.view import VIEWS
 
 VALUES = (
     *(None, True, False, 0, 1, -1, 0.5, 1e-300, 1e308, -0.0, 10**30, 16, 20, 200),

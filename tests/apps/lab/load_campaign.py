@@ -18,7 +18,7 @@ import httpx2
 import numpy as np
 
 from apps.lab.serving import memory, server
-from holdfast.apps.lab.app import encoded
+from holdfast.apps.lab.server import encoded
 from holdfast.apps.lab.view import Context
 from holdfast.apps.lab.views.oscillation import VIEW, OscillationSettings
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from apps.lab.serving import FLAGS, chromium, server
+from apps.lab.serving import FLAGS, chromium
 from holdfast.apps.lab.views.oscillation import OscillationSettings
 from holdfast.sensing.simulation import execute
 
@@ -27,12 +27,6 @@ def browser():
         running = started.chromium.launch(executable_path=path, args=FLAGS)
         yield running
         running.close()
-
-
-@pytest.fixture(scope="module")
-def address():
-    with server() as (found, _):
-        yield found
 
 
 @pytest.fixture

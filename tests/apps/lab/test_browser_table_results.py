@@ -13,7 +13,7 @@ from apps.lab.cheap_views import cheap_signals
 from apps.lab.serving import server
 from apps.lab.test_browser import SIZES, browser, drawn, fits_and_is_accessible, numbers, open_page  # noqa: F401
 from apps.lab.test_results import reproduction  # noqa: F401
-from holdfast.apps.lab.examples import example_table
+from holdfast.apps.lab.tables import example_table
 from holdfast.estimators.files import fit_table
 from holdfast.sweeps import open_sweep, sweep
 from holdfast.tables import TableModel
@@ -21,12 +21,6 @@ from holdfast_studies.claims import Verdict
 
 pytestmark = pytest.mark.slow
 HOSTILE = '<img src=x onerror="document.title=1">'
-
-
-@pytest.fixture(scope="module")
-def address():
-    with server() as (found, _):
-        yield found
 
 
 @pytest.fixture(scope="module")

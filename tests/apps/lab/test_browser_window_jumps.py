@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from apps.lab.test_browser import SIZES, address, browser, drawn, fits_and_is_accessible, numbers, open_page  # noqa: F401
+from apps.lab.test_browser import SIZES, browser, drawn, fits_and_is_accessible, numbers, open_page  # noqa: F401
 from holdfast.apps.lab.views.jumps import JumpsSettings
 from holdfast.sensing.environments import table
 from holdfast.theory.window import sharp_window

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from holdfast.apps.cli.commands import lab
+from holdfast.apps.cli.commands import tools
 from holdfast.apps.cli.main import main
 from holdfast.apps.lab.server import serve
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
-    monkeypatch.setattr(lab, "find_spec", lambda name: None)
+    monkeypatch.setattr(tools, "find_spec", lambda name: None)
     assert main(["lab"]) == 2
     sentence = "holdfast lab needs starlette, uvicorn, fsspec: pip install 'holdfast[lab]'"
     assert capsys.readouterr().err == f"holdfast: {sentence}\n"

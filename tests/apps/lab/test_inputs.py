@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast.apps.cli.main import _parse
 from holdfast.apps.lab.inputs import inputs, read, schema
-from holdfast.apps.lab.views import VIEWS
+from holdfast.apps.lab.view import VIEWS
 from holdfast.apps.lab.views.oscillation import RECORDS, OscillationSettings, code
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from holdfast.apps.cli.main import _parse
-from holdfast.apps.lab.app import encoded
+from holdfast.apps.lab.server import encoded
 from holdfast.apps.lab.view import Context
 from holdfast.apps.lab.views.jumps import EARLY, RECORDS, VIEW, JumpsSettings, code
 from holdfast.completion.training import simulate_completion

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from holdfast.apps.lab.app import encoded
+from holdfast.apps.lab.server import encoded
 from holdfast.apps.lab.view import Context
 from holdfast.apps.lab.views.oscillation import VIEW, OscillationSettings
 from holdfast.sensing.simulation import simulate

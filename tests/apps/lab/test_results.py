@@ -10,10 +10,9 @@ from starlette.testclient import TestClient
 
 from apps.lab.cheap_views import cheap_signals
 from holdfast.apps.cli.main import _parse
-from holdfast.apps.lab.app import create_app, encoded
-from holdfast.apps.lab.results import open_reproduction, sweep_axes
+from holdfast.apps.lab.server import create_app, encoded
 from holdfast.apps.lab.view import Context
-from holdfast.apps.lab.views.results import VIEW, ResultsSettings
+from holdfast.apps.lab.views.results import VIEW, ResultsSettings, open_reproduction, sweep_axes
 from holdfast.core.statistics import Estimate
 from holdfast.sweeps import open_sweep, sweep
 from holdfast_studies.claims import Claim, Conditions
@@ -103,7 +102,7 @@ def test_a_damaged_file_is_said_to_be_one(tmp_path, content):
 
 
 def test_a_large_drawing_is_sent_as_pixels(reproduction, monkeypatch):
-    monkeypatch.setattr("holdfast.apps.lab.results.LARGEST_DRAWING", 3)
+    monkeypatch.setattr("holdfast.apps.lab.views.results.LARGEST_DRAWING", 3)
     assert open_reproduction(reproduction).figure("figure_3").startswith("data:image/png")
 
 

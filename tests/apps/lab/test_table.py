@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from holdfast.apps.cli.main import _parse
-from holdfast.apps.lab.app import create_app, encoded
-from holdfast.apps.lab.examples import EXAMPLES, example_table
 from holdfast.apps.lab.jobs import Jobs
-from holdfast.apps.lab.tables import look_at
+from holdfast.apps.lab.server import create_app, encoded
+from holdfast.apps.lab.tables import EXAMPLES, example_table, look_at
 from holdfast.apps.lab.uploads import Upload
 from holdfast.apps.lab.view import Context
 from holdfast.apps.lab.views.table import VIEW, TableSettings

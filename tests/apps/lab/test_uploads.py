@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from apps.lab.cheap_views import VIEWS
-from holdfast.apps.lab import app as application
+from holdfast.apps.lab import server as application
 from holdfast.apps.lab.uploads import Upload, Uploads, harmless
 from holdfast.tables import open_table
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.apps.cli.main import _parse
-from holdfast.apps.lab.app import STATIC, encoded
 from holdfast.apps.lab.inputs import read
+from holdfast.apps.lab.server import STATIC, encoded
 from holdfast.apps.lab.view import Context
 from holdfast.apps.lab.views.window import (
     FEWEST,
@@ -122,7 +122,7 @@ def test_strengths_at_the_edges_have_an_answer(strengths, step_size):
 def test_copied_code_asks_what_the_page_asks(strengths, monkeypatch):
     """Python and the command reach `diagnose` with the strengths and the settings of the page."""
     import holdfast
-    from holdfast.apps.cli.commands import window
+    from holdfast.apps.cli.commands.simulations import execute_window
     from holdfast.theory import diagnosis
 
     asked = []
@@ -139,7 +139,7 @@ def test_copied_code_asks_what_the_page_asks(strengths, monkeypatch):
     with pytest.raises(StoppedError):
         exec(copied["python"], {})
     with pytest.raises(StoppedError):
-        window.execute(_parse(words[1:]))
+        execute_window(_parse(words[1:]))
     for values, given_settings in asked:
         assert values == sorted(chosen.values)
         given_settings.pop("noise_variance", None)

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from holdfast.sensing import kernel as native
 from holdfast.sensing.kernel.calls import argument, array, asked_for_version, register, result, runs, size
+from holdfast.sensing.kernel.fused import available
 
 SOURCE = Path(__file__).read_text(encoding="utf-8")
 
@@ -46,14 +46,15 @@ def test_xla_calls_a_handler_with_any_number_of_runs():
 @pytest.mark.parametrize("backend", ["gpu", "tpu"])
 def test_only_a_cpu_has_it(backend, monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    assert not native.available.__wrapped__()
+    assert not available.__wrapped__()
 
 
 def test_a_version_of_the_interface_that_xla_does_not_know_is_noticed():
     """Then XLA's own code serves. The version is a constant of compiled code, so another process has the other one."""
     script = (
         "import numpy as np\n"
-        "from holdfast.sensing.kernel import available, calls\n"
+        "from holdfast.sensing.kernel import calls\n"
+        "from holdfast.sensing.kernel.fused import available\n"
         "calls._VERSION = np.int64(7)  # 7.0\n"
         "calls.cfunc = lambda signature, cache=False, cfunc=calls.cfunc: cfunc(signature)  # compiled anew\n"
         "print(available())"

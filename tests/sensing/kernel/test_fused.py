@@ -13,13 +13,12 @@ from llvmlite.binding import get_host_cpu_features
 from holdfast.algorithms.factored import Factors, factored, sampled
 from holdfast.core.fingerprint import reached
 from holdfast.core.linear_algebra import orthonormal_frame
-from holdfast.sensing import kernel as native
 from holdfast.sensing import matrix_sensing
 from holdfast.sensing.batching import Batch, hetero, pooled
 from holdfast.sensing.builder import SensingBuilder
 from holdfast.sensing.ensembles import symmetric_gaussian
 from holdfast.sensing.environments import table
-from holdfast.sensing.kernel.fused import LARGEST, can_be_fused, fused
+from holdfast.sensing.kernel.fused import LARGEST, available, can_be_fused, fused
 from holdfast.sensing.oracles import law
 from holdfast.sensing.settings import Settings
 from holdfast.sensing.simulation import execute
@@ -57,7 +56,7 @@ def check_close(first, second):
 
 def test_this_machine_has_fused_steps():
     """Otherwise the other tests would compare XLA with itself."""
-    assert native.available()
+    assert available()
     assert can_be_fused(25)
 
 
@@ -161,7 +160,7 @@ def test_of_strengths_that_are_not_symmetric_the_symmetric_part_is_seen():
 def test_code_is_compiled_anew_when_anything_that_it_is_made_from_changes():
     """Constants of `randomness`, which this code contains, among it."""
     parts = reached(("holdfast.sensing.kernel.law_kernel",))
-    assert {"holdfast.core.randomness:CHI_SQUARE_PROPOSALS", "holdfast.sensing.kernel.vectors:product_block"} <= parts
+    assert {"holdfast.core.randomness:CHI_SQUARE_PROPOSALS", "holdfast.sensing.kernel.matrices:multiply"} <= parts
 
 
 def test_results_do_not_depend_on_slabs_and_workers():
@@ -205,7 +204,7 @@ X86 = "+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+fma"
 def test_narrower_registers(width, features):
     """The code for computers with registers of 8 and of 4 numbers; `+fma` without `+avx` exists in this test only."""
     tests = ["-k", "fused_step or any_batch_size or agree", str(Path(__file__).parent)]
-    check = f"from holdfast.sensing.kernel.vectors import WIDTH; assert WIDTH == {width}"
+    check = f"from holdfast.sensing.kernel.matrices import WIDTH; assert WIDTH == {width}"
     environment = {**os.environ, "NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": features}
     subprocess.run([sys.executable, "-c", check], env=environment, check=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]

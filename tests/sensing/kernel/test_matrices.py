@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
+from numba import njit
 
 from holdfast.sensing.kernel.matrices import SMALLEST, combine, copy, gram, multiply, transpose
+
+
+@njit
+def compiled_copy(source, target, count):
+    copy(source, target, count)
+
 
 # All remainders of blocks of up to 16 numbers, and of 13 rows.
 SIZES = [*range(SMALLEST, SMALLEST + 34), 100]
@@ -84,5 +91,5 @@ def test_combine(size):
 @pytest.mark.parametrize("count", range(40))
 def test_copy(count):
     source, target = np.arange(64, dtype=np.float32), np.full(64, -1, np.float32)
-    copy(address(source), address(target), count)
+    compiled_copy(address(source), address(target), count)
     np.testing.assert_array_equal(target, np.where(np.arange(64) < count, source, -1))

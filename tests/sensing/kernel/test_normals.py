@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from holdfast.core.randomness import CHI_SQUARE_NORMALS, chi_squares, standard_normals, threefry
-from holdfast.sensing.kernel.normals import box_muller, chi_square, threefry_words
+from holdfast.sensing.kernel.law_kernel import box_muller, chi_square, threefry_words
 
 COUNT = 5000
 

@@ -143,12 +143,16 @@ def test_explicit_measurements_do_not_depend_on_the_block(problem, fitted, ensem
 @pytest.mark.slow
 @pytest.mark.parametrize("chosen", ["hetero", "pooled"])
 def test_whole_trajectories_have_one_distribution(chosen, ensemble):
-    """Two-sample Kolmogorov-Smirnov tests over 300 seeds each, at d=12, in the middle and at the end of a run."""
+    """Two-sample Kolmogorov-Smirnov tests at d=12, in the middle and at the end of a run.
+
+    Runs by the law cost little: 2,400 of them with 160 of explicit measurements tell laws apart as well as 300 of each,
+    since only 1/n + 1/k matters.
+    """
     name = "gaussian" if ensemble.size(2) == 4 else "symmetric"
-    settings = Settings(dimension=12, batch_size=150, steps=160, every=80, heterogeneity=4.0, seeds=300,
+    settings = Settings(dimension=12, batch_size=150, steps=160, every=80, heterogeneity=4.0, seeds=2400,
                         init_scale=0.01, batching=chosen, ensemble=name, noise_variance=0.5)  # fmt: skip
     exact = execute(settings)
-    explicit = execute(Settings(**{**settings.asdict(), "oracle": "data", "seed": 1000}), slab=50)
+    explicit = execute(Settings(**{**settings.asdict(), "oracle": "data", "seed": 10_000, "seeds": 160}), slab=40)
     assert (exact.diverged_at == -1).all()
     for signal in ("invariant", "spurious", "residual", "distance"):
         for record in (1, 2):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from holdfast.algorithms import sampled
-from holdfast.algorithms.shrinkage import estimated_trace, known_trace, no_shrinkage, shrinkage
+from holdfast.algorithms.factored import estimated_trace, known_trace, no_shrinkage, shrinkage
 from holdfast.core.randomness import standard_normals
 from holdfast.sensing import batching
 from holdfast.sensing.environments import two_point

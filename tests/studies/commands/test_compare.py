@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-import holdfast_studies.comparison.cells as comparing
+import holdfast_studies.comparison.runner as comparing
 from holdfast.apps.cli.main import main
 from holdfast_studies.comparison import METHODS, PUBLIC_TESTS
 
@@ -15,7 +15,7 @@ def test_a_method_that_fails_does_not_stop_the_others(monkeypatch, tmp_path, cap
             raise ValueError("no <luck>")
         return compute(method, data_sets, seeds)
 
-    monkeypatch.setattr("holdfast_studies.comparison.cells.compute_cells", stumble)
+    monkeypatch.setattr("holdfast_studies.comparison.runner.compute_cells", stumble)
     names = ["--tests", "structural", "--methods", "eills", "oracle", "--data-seeds", "2"]
     assert main(["compare", *names, "--out", str(tmp_path)]) == 1
     output = capsys.readouterr()

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from holdfast.datasets import bundled_digits
-from holdfast.datasets.digit_images import read_mnist
+from holdfast.datasets.coloured_digits import read_mnist
 from holdfast_studies.comparison import compare
 
 # The scripts that recompute what is recorded, which import each other.

@@ -12,8 +12,7 @@ from holdfast_studies.images import image_methods
 from holdfast_studies.images.batched_networks import batched_network, drop, logits
 from holdfast_studies.images.coloured_problem import joined, make_problem
 from holdfast_studies.images.frozen_networks import DiscoveredAttribute
-from holdfast_studies.images.image_methods import ImageMethod, log_likelihood, mean_risk, train_method
-from holdfast_studies.images.selection import mean_accuracy
+from holdfast_studies.images.image_methods import ImageMethod, log_likelihood, mean_accuracy, mean_risk, train_method
 
 
 def _problem():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 import trials
+from pages import COMPARISONS, CONFIRMED, LOOKED_AT, clear_gains, gain_rows
 from scipy.stats import binom
 
 from holdfast.datasets import DigitImages, bundled_digits
@@ -13,10 +14,15 @@ from holdfast_studies.images import image_methods
 from holdfast_studies.images.batched_networks import batched_network, logits
 from holdfast_studies.images.coloured_problem import make_problem
 from holdfast_studies.images.frozen_networks import fit_heads
-from holdfast_studies.images.image_methods import ImageMethod, mean_risk, one_in_turn, train_method
+from holdfast_studies.images.image_methods import (
+    ImageMethod,
+    mean_accuracy,
+    mean_risk,
+    one_in_turn,
+    train_method,
+    worst_environment,
+)
 from holdfast_studies.images.recorded import recorded
-from holdfast_studies.images.recorded_report import COMPARISONS, CONFIRMED, LOOKED_AT, clear_gains, gain_rows
-from holdfast_studies.images.selection import mean_accuracy, worst_environment
 
 
 def _problem():

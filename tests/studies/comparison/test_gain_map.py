@@ -4,20 +4,20 @@ import gain_map
 import numpy as np
 import pytest
 import torch
+from pages import colour_strength, draw_gain_map
 
 from holdfast.datasets import DigitImages, bundled_digits, coloured_digits
 from holdfast.torch import EnvironmentBatchSampler
 from holdfast_studies.images import image_methods
 from holdfast_studies.images.coloured_problem import make_problem
-from holdfast_studies.images.gain_figure import colour_strength
 from holdfast_studies.images.image_methods import (
     ImageMethod,
     environment_visits,
     one_in_turn,
     train_method,
     visiting,
+    worst_environment,
 )
-from holdfast_studies.images.selection import worst_environment
 
 
 def test_visits_in_turn_are_the_method_in_turn(monkeypatch):
@@ -76,3 +76,11 @@ def test_strength_of_the_colour_is_the_gradient_of_the_data(agreement):
     entries = (rows.labels - 0.5) * (rows.images.reshape(len(rows.labels), -1) @ direction)
     expected = (2 * agreement - 1) * colour_strength(np.linalg.norm(mean))
     assert abs(entries.mean() - expected) < 4 * entries.std() / np.sqrt(len(entries))
+
+
+def test_the_map_has_a_panel_for_each_order_and_step_size():
+    """Two cells, one seed, one step size and order; the bar of the colours has axes too."""
+    accuracy = {"pooled": {"chosen": [[[0.5]], [[0.4]]]}, "cyclic": {"chosen": [[[0.7]], [[0.4]]]}}
+    cells = [[0.5, 0.2], [0.6, 0.4]]
+    measured = {"accuracy": accuracy, "cells": cells, "step_sizes": [1.0], "mean_image_norm": 3.0}
+    assert len(draw_gain_map(measured, ("cyclic",)).axes) == 2

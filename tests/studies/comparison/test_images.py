@@ -10,14 +10,20 @@ import torch
 from holdfast.core.class_moments import class_statistics, collect_class_moments
 from holdfast.core.grouping import Grouping
 from holdfast.datasets import bundled_digits
-from holdfast.datasets.digit_images import read_idx
+from holdfast.datasets.coloured_digits import read_idx
 from holdfast.torch import irm_loss
 from holdfast_studies.images import image_methods
 from holdfast_studies.images.batched_networks import batched_network, logits
 from holdfast_studies.images.coloured_problem import make_problem
 from holdfast_studies.images.frozen_networks import device_moments
-from holdfast_studies.images.image_methods import ImageMethod, ImageProblem, ImageRows, mean_risk, train_method
-from holdfast_studies.images.selection import mean_accuracy
+from holdfast_studies.images.image_methods import (
+    ImageMethod,
+    ImageProblem,
+    ImageRows,
+    mean_accuracy,
+    mean_risk,
+    train_method,
+)
 
 
 def _problem(rows=40, pixels=6, seeds=(3, 5)):

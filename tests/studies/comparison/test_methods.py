@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.datasets import linear_unit_test
 from holdfast_studies.comparison import METHODS
-from holdfast_studies.comparison.measures import compute_cells
+from holdfast_studies.comparison.methods.base import compute_cells
 from holdfast_studies.comparison.recorded import FILE, recorded_error
 
 

@@ -7,10 +7,10 @@ import gain_map
 import numpy as np
 import pytest
 import table
+from pages import PAGES, PUBLISHED_OTHERWISE, script_rows
 from recording import PROBLEMS
 
-from holdfast_studies.images.recorded import FOLDER, accuracy, recorded
-from holdfast_studies.images.recorded_report import PAGES, PUBLISHED_OTHERWISE, script_rows, table_rows
+from holdfast_studies.images.recorded import FOLDER, accuracy, recorded, table_rows
 
 DOCS = Path(__file__).parents[3] / "docs"
 LARGEST = 60_000  # bytes

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from holdfast_studies.comparison import METHODS, PUBLIC_TESTS, Comparison, summarize, to_html, to_json, to_markdown
-from holdfast_studies.comparison.relative import relative_comparison
+from holdfast_studies.comparison.results import relative_comparison
 from holdfast_studies.comparison.runner import applies
 
 MANY = [test for test in PUBLIC_TESTS.values() if test.group.many and test.kind == "regression"]

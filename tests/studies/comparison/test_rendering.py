@@ -1,8 +1,8 @@
 import json
 import re
 
-from holdfast_studies.commands.comparison_output import show_comparison
 from holdfast_studies.comparison import summarize, to_html, to_json, to_markdown
+from holdfast_studies.comparison.rendering import show_comparison
 from holdfast_studies.comparison.summary import number
 
 

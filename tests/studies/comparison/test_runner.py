@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-import holdfast_studies.comparison.cells as comparing
+import holdfast_studies.comparison.runner as comparing
 from holdfast.datasets import toy_dataset
 from holdfast.sweeps.engines.dask import ProcessEngine
 from holdfast.sweeps.store.store import LOST, Store
@@ -46,7 +46,7 @@ def test_what_was_computed_is_reused(small, monkeypatch):
     def refuse(*arguments):
         raise AssertionError("computed again")
 
-    monkeypatch.setattr("holdfast_studies.comparison.cells.compute_cells", refuse)
+    monkeypatch.setattr("holdfast_studies.comparison.runner.compute_cells", refuse)
     assert compare(**SMALL, data_seeds=2, out=out) == comparison
 
 
@@ -58,7 +58,7 @@ def test_a_damaged_cell_is_computed_again_and_no_other(small, monkeypatch, tmp_p
     counted = []
     compute = comparing.compute_cells
     monkeypatch.setattr(
-        "holdfast_studies.comparison.cells.compute_cells", lambda *arguments: counted.append(1) or compute(*arguments)
+        "holdfast_studies.comparison.runner.compute_cells", lambda *arguments: counted.append(1) or compute(*arguments)
     )
     again = compare(**SMALL, data_seeds=2, out=tmp_path)
     assert len(counted) == 1

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast_studies import load
+from studies.experiments.runs_made import RunsMade
 
 
 class SharedClaims:
@@ -45,6 +46,12 @@ def shared_claims(tmp_path_factory):
 def claims_of(shared_claims):
     """The claims of an experiment, by its name."""
     return shared_claims.of
+
+
+@pytest.fixture
+def runs_made(monkeypatch):
+    """The sizes of the runs that a test makes."""
+    return RunsMade(monkeypatch)
 
 
 def pytest_collection_modifyitems(items):

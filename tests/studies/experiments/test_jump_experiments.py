@@ -32,7 +32,7 @@ def check_outputs(experiment, data):
         *("absorbing", "entering", "collapse", "jump_recovery", "jump_rates"),
     ],
 )
-def test_a_quick_look_contradicts_nothing(name, tmp_path):
+def test_a_quick_look_contradicts_nothing_and_names_what_was_run(name, tmp_path, runs_made):
     experiment = load(name)
     reports = []
     data = experiment.simulate(experiment.effort(quick=True), lambda done, total: reports.append((done, total)))
@@ -43,6 +43,7 @@ def test_a_quick_look_contradicts_nothing(name, tmp_path):
     data = store.load(file)
     check_outputs(experiment, data)
     assert not any(claim.broken for claim in experiment.claims(data))
+    runs_made.check_texts(experiment, data)
 
 
 @pytest.fixture

@@ -3,8 +3,7 @@
 import numpy as np
 import torch
 
-from holdfast.datasets.real import load_real_table
-from holdfast.datasets.real_tables import REAL_TABLES
+from holdfast.datasets.real_tables import REAL_TABLES, load_real_table
 from holdfast_studies.findings.natural_environments import ROWS_PER_ENVIRONMENT, TABLES
 from holdfast_studies.findings.table_training import NETWORKS, TableRows, run_network
 

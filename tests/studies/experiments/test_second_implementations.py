@@ -7,7 +7,7 @@ from holdfast.completion import two_by_two
 from holdfast.completion.training import starts, train
 from holdfast.core.linear_algebra import pack_symmetric
 from holdfast.theory.absorbing import successor
-from holdfast.theory.isometry import error_tensor
+from holdfast.theory.assumptions import error_tensor
 from holdfast_studies.papers import absorbing, inside, lemmas, proposition_1, sequences
 from holdfast_studies.papers.isometry_lemmas import symmetric_measurements
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast_studies.coverage import coverage
+from holdfast_studies.claims import coverage
 from holdfast_studies.papers.statements import STATEMENTS
 
 EXPERIMENTS = (

@@ -10,9 +10,9 @@ from holdfast.completion.settings import CompletionSettings
 from holdfast.core.statistics import Estimate, exact_proportion, proportion
 from holdfast.plots import new_figure
 from holdfast_studies.claims import AS_STATED, Position
-from holdfast_studies.kit.claims import ClaimBuilder, above, around, below, exact_share, over, plain, share, summary
 from holdfast_studies.kit.drawing import draw_map, finished
 from holdfast_studies.kit.runs import tracked
+from holdfast_studies.kit.study import ClaimBuilder, above, around, below, exact_share, over, plain, share, summary
 
 
 def test_a_claim_has_the_common_fields_but_for_those_that_it_names():

@@ -12,7 +12,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.algorithms import sampled
-from holdfast.algorithms.shrinkage import estimated_trace, shrinkage
+from holdfast.algorithms.factored import estimated_trace, shrinkage
 from holdfast.completion import starts, train, two_by_two
 from holdfast.core.run import Run, run
 from holdfast.sensing.batching import hetero

@@ -5,8 +5,17 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core.statistics import Estimate
-from holdfast_studies.claims import AS_STATED, OUR_SETTINGS, Claim, Conditions, Position, Verdict
-from holdfast_studies.coverage import Statement, counts_by_origin, coverage
+from holdfast_studies.claims import (
+    AS_STATED,
+    OUR_SETTINGS,
+    Claim,
+    Conditions,
+    Position,
+    Statement,
+    Verdict,
+    counts_by_origin,
+    coverage,
+)
 
 MISSED = Conditions(missed=("eta is too large",), chosen=("T",))
 

@@ -29,8 +29,7 @@ def _function(killed=None):
         import jax.numpy as jnp
         import numpy as np
 
-        from holdfast.core.algorithm import Algorithm
-        from holdfast.core.run import Run, run
+        from holdfast.core.run import Algorithm, Run, run
 
         if killed is not None and label == (0.3, 1) and not killed.exists():
             killed.touch()

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from holdfast.core.algorithm import Algorithm
+from holdfast.core.run import Algorithm
 from holdfast.core.run import Run, available_devices, run
 from holdfast.sweeps.engines import DeviceEngine, ThreadEngine
 

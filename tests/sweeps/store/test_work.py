@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from holdfast.core.algorithm import Algorithm
-from holdfast.core.run import Run, run
+from holdfast.core.run import Algorithm, Run, run
 from holdfast.core.worker import StoppedError, working
 from holdfast.sweeps.engines import Finished, RefusedWorkerError, ThreadEngine
 from holdfast.sweeps.engines.clusters import LostClusterError

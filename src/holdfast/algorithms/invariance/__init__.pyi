@@ -3,9 +3,9 @@ from .average_risk import AverageRisk as AverageRisk
 from .base import InvarianceMethod as InvarianceMethod
 from .base import Risks as Risks
 from .base import descent as descent
+from .base import factored_risks as factored_risks
 from .base import logistic_risks as logistic_risks
 from .base import squared_risks as squared_risks
-from .factored import factored_risks as factored_risks
 from .fish import Fish as Fish
 from .group_dro import GroupDRO as GroupDRO
 from .irm import InvariantRiskMinimization as InvariantRiskMinimization

@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields
 from importlib.metadata import entry_points
 from typing import Any
 
+from holdfast.core.validation import require
+
 ENTRY_POINTS = "holdfast.commands"
 
 
@@ -66,10 +68,8 @@ def fixed_axes(words: Iterable[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for word in words:
         name, mark, value = (part.strip() for part in word.partition("="))
-        if not (name and mark and value):
-            raise ValueError(f"at must be name=value, got {word!r}")
-        if name in found:
-            raise ValueError(f"at must fix {name} at one value, got {word!r} as well")
+        require(bool(name and mark and value), "at must be name=value", repr(word))
+        require(name not in found, f"at must fix {name} at one value", f"{word!r} as well")
         try:
             found[name] = float(value)
         except ValueError:

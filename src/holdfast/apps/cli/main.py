@@ -11,23 +11,8 @@ from rich.console import Console
 
 from holdfast import __version__
 from holdfast.apps.cli.command import Command, installed_commands
-from holdfast.apps.cli.commands import (
-    advise,
-    completion,
-    doctor,
-    fit,
-    jumps,
-    lab,
-    phase,
-    predict,
-    simulate,
-    sweep,
-    sweep_plot,
-    sweep_status,
-    window,
-)
-from holdfast.apps.cli.errors import sentence
-from holdfast.apps.cli.parser import STREAM, arguments_of, command_line
+from holdfast.apps.cli.commands import data, simulations, sweeps, tools
+from holdfast.apps.cli.parser import STREAM, arguments_of, command_line, sentence
 from holdfast.core.validation import suggestion
 from holdfast.sweeps.engines.remote import RefusedWorkerError
 from holdfast.sweeps.store.work import FailedCellsError
@@ -57,48 +42,42 @@ SIMULATIONS, SWEEPS, DATA, EVIDENCE, TOOLS = GROUPS = (
 )
 # The library's own; those of other packages follow them.
 COMMANDS: dict[str, Command] = {
-    "simulate": Command(SIMULATIONS, simulate.SimulateArguments, simulate.execute),
-    "window": Command(SIMULATIONS, window.WindowArguments, window.execute),
-    "phase": Command(SIMULATIONS, phase.PhaseArguments, phase.execute),
-    "jumps": Command(SIMULATIONS, jumps.JumpsArguments, jumps.execute),
-    "sweep": Command(SWEEPS, sweep.SweepArguments, sweep.execute),
-    "sweep-status": Command(SWEEPS, sweep_status.SweepStatusArguments, sweep_status.execute),
-    "sweep-plot": Command(SWEEPS, sweep_plot.SweepPlotArguments, sweep_plot.execute),
-    "advise": Command(DATA, advise.AdviseArguments, advise.execute),
-    "fit": Command(DATA, fit.FitArguments, fit.execute),
-    "predict": Command(DATA, predict.PredictArguments, predict.execute),
-    "lab": Command(TOOLS, lab.LabArguments, lab.execute),
-    "doctor": Command(TOOLS, doctor.DoctorArguments, doctor.execute),
-    "completion": Command(TOOLS, completion.CompletionArguments, completion.execute),
+    "simulate": Command(SIMULATIONS, simulations.SimulateArguments, simulations.execute_simulate),
+    "window": Command(SIMULATIONS, simulations.WindowArguments, simulations.execute_window),
+    "phase": Command(SIMULATIONS, simulations.PhaseArguments, simulations.execute_phase),
+    "jumps": Command(SIMULATIONS, simulations.JumpsArguments, simulations.execute_jumps),
+    "sweep": Command(SWEEPS, sweeps.SweepArguments, sweeps.execute_sweep),
+    "sweep-status": Command(SWEEPS, sweeps.SweepStatusArguments, sweeps.execute_sweep_status),
+    "sweep-plot": Command(SWEEPS, sweeps.SweepPlotArguments, sweeps.execute_sweep_plot),
+    "advise": Command(DATA, data.AdviseArguments, data.execute_advise),
+    "fit": Command(DATA, data.FitArguments, data.execute_fit),
+    "predict": Command(DATA, data.PredictArguments, data.execute_predict),
+    "lab": Command(TOOLS, tools.LabArguments, tools.execute_lab),
+    "doctor": Command(TOOLS, tools.DoctorArguments, tools.execute_doctor),
+    "completion": Command(TOOLS, tools.CompletionArguments, tools.execute_completion),
     **installed_commands(),
 }
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; returns the exit code, 2 for input that cannot be used."""
+    """Run the command line; what went wrong becomes a sentence on stderr and an exit code, 2 for input without use."""
     try:
-        code = _code(sys.argv[1:] if arguments is None else arguments)
+        code = _run(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
+        return code
     except BrokenPipeError:  # the other side of a pipe is closed, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at exit
         return 141  # as if ended by SIGPIPE
-    return code
-
-
-def _code(words: list[str]) -> int:
-    """Run a command; what went wrong becomes a sentence on stderr and an exit code."""
-    try:
-        return _run(words)
     except ValueError as error:
-        return _fail(str(error), 2)
-    except BrokenPipeError:
-        raise
+        message, code = str(error), 2
     except (FailedCellsError, RefusedWorkerError, ConnectionError) as error:  # the latter two of a cluster
-        return _fail(str(error), 1)
+        message, code = str(error), 1
     except OSError as error:
-        return _fail(f"cannot write or read: {error}", 1)
+        message, code = f"cannot write or read: {error}", 1
     except KeyboardInterrupt as error:
-        return _fail(str(error) or "interrupted", 130)
+        message, code = str(error) or "interrupted", 130
+    print(f"holdfast: {message}", file=sys.stderr)
+    return code
 
 
 def _run(words: list[str]) -> int:
@@ -137,8 +116,3 @@ def _parse(words: list[str]) -> Any:
     except CycloptsError as error:
         raise ValueError(sentence(error, words, app)) from None
     return arguments_of(COMMANDS[words[0]].arguments, bound.arguments)
-
-
-def _fail(message: str, code: int) -> int:
-    print(f"holdfast: {message}", file=sys.stderr)
-    return code

@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.apps.lab.uploads import ENDINGS, LARGEST_FILE, LONGEST_NUMBER
 from holdfast.core.names import Named
+from holdfast.core.validation import require
 
 # Columns of a table, and characters of the name of one.
 MOST_COLUMNS, LONGEST_NAME = 200, 200
@@ -36,8 +37,7 @@ class Input:
 
     def checked(self, name: str, value: Any) -> Any:
         """The value as the settings hold it; a ValueError that names the field if it is not allowed."""
-        if not self.fits(value):
-            raise ValueError(f"{name} must be {self.contract}, got {_short(value)}")
+        require(self.fits(value), f"{name} must be {self.contract}", _short(value))
         return self.convert(value)
 
 
@@ -134,12 +134,10 @@ def read(settings: type, given: Any) -> Any:
         settings: a dataclass whose fields are made by the functions of this module.
         given: what was sent, of any type.
     """
-    if not isinstance(given, dict):
-        raise ValueError(f"settings must be an object with a value for each field, got {_short(given)}")
+    require(isinstance(given, dict), "settings must be an object with a value for each field", _short(given))
     known = inputs(settings)
     for name in given:
-        if name not in known:
-            raise ValueError(f"settings must be fields of this view ({', '.join(known)}), got {_short(name)}")
+        require(name in known, f"settings must be fields of this view ({', '.join(known)})", _short(name))
     return settings(**{name: known[name].checked(name, value) for name, value in given.items()})
 
 

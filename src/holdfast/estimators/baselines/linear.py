@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from holdfast.core.grouping import Grouping, group_rows
 from holdfast.core.moments import StandardizedMoments, collect_moments, standard_units, standardized
-from holdfast.core.versions import for_comparisons
+from holdfast.core.names import for_comparisons
 from holdfast.estimators.contract import LinearClassifier, LinearRegressor
 
 # A reference with fewer rows for each feature has no second moments to speak of.

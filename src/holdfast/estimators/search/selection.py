@@ -1,6 +1,6 @@
 """Which features have effects that hold in all environments: sets of features, followed to where exponents take them.
 
-At the pooled fit of a set its features have no mean gradient, so every exponent (`holdfast.theory.effects`) is at most
+At the pooled fit of a set its features have no mean gradient, so every exponent (`holdfast.theory.lyapunov`) is at most
 -eta (1 + k)^2 Var / 2: a feature whose effect varies beyond sampling error has a negative exponent at any amplification
 and goes, the most variable first. A feature outside the set with a mean gradient comes in if all effects then still
 hold. Nothing else counts, since the gradients of a missing feature vary with everything that it causes. A set that
@@ -20,8 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtrc
 
-from holdfast.algorithms.amplification import expected_ratio, variation
-from holdfast.algorithms.losses.slopes import Slopes
+from holdfast.algorithms.losses.slopes import Slopes, expected_ratio, variation
 from holdfast.core.progress import Progress, stages
 from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.evidence import (
@@ -33,7 +32,7 @@ from holdfast.estimators.search.evidence import (
     information_criterion,
     tolerant_slopes,
 )
-from holdfast.theory.effects import washing_strength
+from holdfast.theory.lyapunov import washing_strength
 
 # A classifier that is this sure of all rows leaves too little for a test of its effects.
 LEAST_INFORMATION = 0.01

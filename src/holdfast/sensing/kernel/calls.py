@@ -17,7 +17,7 @@ import numpy as np
 from numba import carray, cfunc, njit, types
 from numba.extending import intrinsic
 
-from holdfast.sensing.kernel.vectors import TARGET
+from holdfast.sensing.kernel.matrices import TARGET
 
 # Version of the interface, as the two halves of a word: 0 in the lower one, 3 in the upper one.
 _VERSION = np.int64(3) << 32

@@ -12,12 +12,11 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from holdfast.algorithms.factored import Factors
-from holdfast.core.algorithm import Algorithm
 from holdfast.core.fingerprint import fingerprint
 from holdfast.core.linear_algebra import symmetrised
 from holdfast.core.randomness import split
+from holdfast.core.run import Algorithm
 from holdfast.sensing.batching import Batch, Batching
-from holdfast.sensing.kernel import available
 from holdfast.sensing.problem import MatrixSensing
 
 _NAME = "holdfast_law_steps"
@@ -34,6 +33,25 @@ def can_be_fused(dimension: int) -> bool:
         False
     """
     return _smallest() <= dimension <= LARGEST
+
+
+@cache
+def available() -> bool:
+    """Whether this process computes on a CPU for which numba can compile, and XLA calls what it compiles.
+
+    Example:
+        >>> available() in (True, False)
+        True
+    """
+    if jax.default_backend() != "cpu":
+        return False
+    try:
+        from numba.core import config
+
+        from holdfast.sensing.kernel import calls, matrices
+    except ImportError:  # numba is missing, or does not fit the numpy that is installed
+        return False
+    return not config.DISABLE_JIT and matrices.MULTIPLY_ADD and calls.answered()
 
 
 @cache

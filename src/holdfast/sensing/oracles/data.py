@@ -10,7 +10,7 @@ from holdfast.core.randomness import standard_normals
 from holdfast.sensing.batching import Batch
 from holdfast.sensing.ensembles import Ensemble, symmetric_gaussian
 from holdfast.sensing.measurements import FixedDataSet
-from holdfast.sensing.oracles.base import Oracle
+from holdfast.sensing.oracles.law import Oracle
 from holdfast.sensing.problem import MatrixSensing
 
 # Fresh measurements are drawn, used twice and discarded: a block of them should stay in the cache of one core.

@@ -1,4 +1,4 @@
-"""The exact law of the gradient over fresh Gaussian measurements, in O(d^2) random numbers at any batch size.
+"""The contract of an oracle, and two that draw no measurements: the exact law of the gradient, and its limit.
 
 Let the residuals of all groups of a batch lie in a space K of matrices with orthonormal basis B_1 ... B_k, the
 residual of group g being W_g = sum_j w_gj B_j. A measurement is X_i = sum_j g_ij B_j + X_i', where the g_ij are
@@ -8,7 +8,8 @@ standard normal and X_i' is independent of them. With c_i = <X_i, W_g(i)> - sigm
 
 Given the c_i the last sum is equal in law to sqrt(sum_i c_i^2) (Z - P_K Z), Z one more draw of the ensemble. What
 remains, sum_i c_i g_i and sum_i c_i^2, are functions of the Gram matrices sum_{i in g} (g_i, eps_i)(g_i, eps_i)^T,
-which are Wishart with as many degrees of freedom as the group has samples. docs/exact_law.md has the proof.
+which are Wishart with as many degrees of freedom as the group has samples: O(d^2) random numbers at any batch size.
+docs/exact_law.md has the proof.
 """
 
 from collections.abc import Callable
@@ -22,8 +23,30 @@ from jax.typing import ArrayLike
 from holdfast.core.randomness import CHI_SQUARE_NORMALS, chi_squares, several_normals
 from holdfast.sensing.batching import Batch
 from holdfast.sensing.ensembles import Ensemble, symmetric_gaussian
-from holdfast.sensing.oracles.base import Oracle
 from holdfast.sensing.problem import MatrixSensing
+
+Oracle = Callable[[jax.Array, jax.Array, Batch], jax.Array]
+"""(key, fitted matrix P, batch) -> gradient matrix G."""
+OracleMaker = Callable[[MatrixSensing], Oracle]
+"""problem -> oracle."""
+
+
+def population(problem: MatrixSensing) -> Oracle:
+    """G = fitted - A* - V* S V*^T with S the mean strength of the batch: the expectation over measurements.
+
+    Example, A* = diag(1, 0) and A(e) = diag(0, 7):
+        >>> import jax.numpy as jnp
+        >>> from holdfast.sensing.environments import two_point
+        >>> problem = MatrixSensing(*map(jnp.asarray, ([[1.0], [0.0]], [1.0], [[0.0], [1.0]])), two_point(1.0, 6.0))
+        >>> batch = Batch(jnp.array([[[7.0]]]), jnp.array([1.0]))
+        >>> population(problem)(jax.random.key(0), jnp.zeros((2, 2)), batch).tolist()
+        [[-1.0, 0.0], [0.0, -7.0]]
+    """
+
+    def gradient(key: jax.Array, fitted: jax.Array, batch: Batch) -> jax.Array:
+        return fitted - problem.invariant_matrix - problem.spurious_matrix(batch.mean_strength)
+
+    return gradient
 
 
 class _Frame(NamedTuple):

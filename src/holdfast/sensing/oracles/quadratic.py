@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from holdfast.algorithms.shrinkage import RankOneGradient
+from holdfast.algorithms.factored import RankOneGradient
 from holdfast.core.randomness import standard_normals
 from holdfast.sensing.batching import Batch
 from holdfast.sensing.problem import MatrixSensing

@@ -10,8 +10,7 @@ from collections.abc import Callable, Generator, Iterable
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from holdfast.core.errors import describe
-from holdfast.core.validation import require
+from holdfast.core.validation import describe, require
 
 # An idle engine asks at this interval, in seconds, whether new items have come up.
 POLL = 0.2

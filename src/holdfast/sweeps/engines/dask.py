@@ -20,8 +20,7 @@ import dask
 from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, WorkerPlugin, get_worker
 from distributed.security import Security
 
-from holdfast.core.errors import describe
-from holdfast.core.validation import COUNT
+from holdfast.core.validation import COUNT, describe
 from holdfast.core.worker import available_cores, working
 from holdfast.sweeps.engines.base import DEPTH, Finished, attempt, drained, drive
 from holdfast.sweeps.engines.clusters import check_scheduler, connect, describe_worker, disconnect

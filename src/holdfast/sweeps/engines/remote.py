@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import holdfast
-from holdfast.core.errors import describe
-from holdfast.core.versions import COMPUTING, installed_version
+from holdfast.core.fingerprint import COMPUTING, installed_version
+from holdfast.core.validation import describe
 
 _loaded: dict[str, Callable[[Any], Any]] = {}
 _LOADING = threading.Lock()

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.core.fingerprint import fingerprint
+from holdfast.core.fingerprint import fingerprint, installed_version
 from holdfast.core.names import modules_in
-from holdfast.core.versions import installed_version
 from holdfast.sweeps.engines.remote import RefusedWorkerError, difference
 
 
@@ -80,7 +79,7 @@ class CodeVersion:
         platform: of jax, where the numbers depend on it: "cpu", "gpu" or "tpu".
 
     Example:
-        >>> one, other = CodeVersion(("holdfast.core.statistics",)), CodeVersion(("holdfast.core.survival",))
+        >>> one, other = CodeVersion(("holdfast.core.statistics",)), CodeVersion(("holdfast.core.grouping",))
         >>> len(one.digest), one.digest == other.digest
         (16, False)
     """
@@ -166,7 +165,7 @@ def computed_by() -> str:
         return f"XLA on {device.device_kind}, jax {jax.__version__}"
     compiler = "XLA"
     with contextlib.suppress(ImportError):  # the folder of the kernel can be left out
-        from holdfast.sensing.kernel import available
+        from holdfast.sensing.kernel.fused import available
 
         compiler = "numba" if available() else compiler
     instructions: Any = np.show_config(mode="dicts")["SIMD Extensions"]

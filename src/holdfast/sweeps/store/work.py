@@ -7,8 +7,8 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from holdfast.core.errors import describe, describe_place
 from holdfast.core.progress import counted
+from holdfast.core.validation import describe, describe_place
 from holdfast.core.worker import StoppedError, current_worker
 from holdfast.sweeps.engines.base import Engine, Feed, Finished
 from holdfast.sweeps.engines.clusters import LostClusterError

@@ -1,5 +1,6 @@
-"""The commands of the command line, one file each: a frozen dataclass of arguments and what is done with them.
+"""The commands of the command line, one file for each group: their arguments, and what is done with them.
 
-`fit` has `FitArguments`, whose docstrings are the help texts, and `execute(arguments)`, which returns the exit code; so
-have the others. Nothing heavy is imported before `execute` is called, so that help is instant. No science is in here.
+`FitArguments` is a frozen dataclass whose docstrings are the help texts of `fit`, and `execute_fit(arguments)` returns
+the exit code; so have the others. Nothing heavy is imported before a command is executed, so that help is instant. No
+science is in here.
 """

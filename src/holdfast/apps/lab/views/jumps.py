@@ -9,8 +9,8 @@ import numpy as np
 from holdfast.apps.cli.command import given
 from holdfast.apps.lab.inputs import choice, meaningful, number
 from holdfast.apps.lab.view import Context, View, as_call, as_command
-from holdfast.completion.names import ALGORITHMS, ORDERS, PROBLEMS
-from holdfast.completion.settings import CompletionSettings
+from holdfast.completion.settings import ALGORITHMS, PROBLEMS, CompletionSettings
+from holdfast.core.order import ORDERS
 from holdfast.core.progress import stages
 
 if TYPE_CHECKING:

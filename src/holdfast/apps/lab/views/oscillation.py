@@ -12,8 +12,8 @@ import numpy as np
 from holdfast.apps.cli.command import given
 from holdfast.apps.lab.inputs import choice, number
 from holdfast.apps.lab.view import Context, View, as_call, as_command
-from holdfast.sensing.names import BATCHINGS, LAWS, ORDERS
-from holdfast.sensing.settings import Settings
+from holdfast.core.order import ORDERS
+from holdfast.sensing.settings import BATCHINGS, LAWS, Settings
 
 if TYPE_CHECKING:
     from holdfast.core.run import Records

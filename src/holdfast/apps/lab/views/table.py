@@ -1,16 +1,15 @@
 """Your table: effects by environment, what is selected and why, and errors in held-out environments."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from holdfast.apps.lab.examples import EXAMPLES, example_table
 from holdfast.apps.lab.inputs import choice, column, columns, upload
-from holdfast.apps.lab.tables import TableLook, check_features, look_at
+from holdfast.apps.lab.tables import EXAMPLES, TableLook, check_features, example_table, look_at
 from holdfast.apps.lab.uploads import Upload
 from holdfast.apps.lab.view import Context, View, as_call, as_command
-from holdfast.core.progress import stages
+from holdfast.core.progress import Progress, stages
 from holdfast.tables.options import ReadingOptions
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def compute(settings: TableSettings, context: Context) -> dict[str, Any]:
     ours = chosen.each(fit_table, fitting)
     pooled = ours if settings.pooling == 1 else chosen.each(fit_table, pooling, pooling=1.0)
     context.send("fit", _findings(ours, pooled))
-    held_out = _held_out(chosen, len(ours.model.effects), holding_out)
+    held_out = _held_out(chosen, len(ours.model.effects), *holding_out)
     return {"held_out": held_out, "summary": _summary(ours, held_out)}
 
 
@@ -148,7 +147,7 @@ def _findings(ours: "FittedTable", pooled: "FittedTable") -> dict[str, Any]:
     }
 
 
-def _held_out(chosen: _ChosenTable, environments: int, progress: Sequence[Any]) -> dict[str, Any]:
+def _held_out(chosen: _ChosenTable, environments: int, fitting: Progress, comparing: Progress) -> dict[str, Any]:
     """Errors in environments that were left out, or a sentence why there are none."""
     from holdfast.estimators.files import held_out_table
 
@@ -160,10 +159,8 @@ def _held_out(chosen: _ChosenTable, environments: int, progress: Sequence[Any]) 
             f"{MOST_HELD_OUT} are left out; the command does it with --held-out."
         }
     try:
-        ours, strict = (
-            chosen.each(held_out_table, report, **more)
-            for report, more in zip(progress, ({}, {"pooling": 0.0}), strict=True)
-        )
+        ours = chosen.each(held_out_table, fitting)
+        strict = chosen.each(held_out_table, comparing, pooling=0.0)
     except ValueError as error:
         return {"sentence": f"No environment can be left out: {error}."}
     errors = {"this fit": ours["hetero"], "strict": strict["hetero"], "least squares": strict["pooled"]}
@@ -194,7 +191,7 @@ def _code(chosen: _ChosenTable) -> dict[str, str]:
     words = ["fit", name, *held_out, "--out=model.json", *map("--exclude={}".format, exclude)]
     command, make = as_command(words, columns | settings.fitting), ""
     if not settings.upload:
-        example = "from holdfast.apps.lab.examples import example_table"
+        example = "from holdfast.apps.lab.tables import example_table"
         make = f"example_table({settings.example!r}).to_csv({name!r}, index=False)\n"
         imports.append(example)
         command = f"python -c {shlex.quote(f'{example}; {make.strip()}')} && {command}"

@@ -75,9 +75,9 @@ class WindowSettings:
 
 def compute(settings: WindowSettings, context: Context) -> dict[str, Any]:
     """Exponents and windows at once, then the law of the share, and the advice if it is wanted."""
+    from holdfast.theory.advice import advise_order
     from holdfast.theory.diagnosis import about_step_size
     from holdfast.theory.lyapunov import top_exponent
-    from holdfast.theory.order_advice import advise_order
     from holdfast.theory.window import limits, window_within
 
     environments = settings.environments
@@ -167,8 +167,7 @@ def _tail(settings: WindowSettings, environments: "FiniteEnvironments", law: "St
 @lru_cache(maxsize=64)
 def _search(strengths: str, **wanted: Any) -> tuple[str, ...]:
     """Sentences about settings that keep a promise; they depend on `SEARCHED` alone."""
-    from holdfast.theory.advice import search_settings
-    from holdfast.theory.order_advice import advise_order
+    from holdfast.theory.advice import advise_order, search_settings
     from holdfast.theory.window import sharp_window
 
     environments = WindowSettings(strengths=strengths).environments

@@ -4,7 +4,7 @@ import importlib.util
 
 import pytest
 
-from holdfast.core.errors import describe_place
+from holdfast.core.validation import describe_place
 
 
 def _module(path, text):

@@ -1,8 +1,8 @@
-"""The recorded results on coloured MNIST for the report and the documentation.
+"""The pages on coloured MNIST in the documentation: tables and a figure of what the other scripts recorded.
 
-    python -m holdfast_studies.images.recorded_report docs
+    python examples/coloured_mnist/pages.py docs
 
-writes the tables and the map of the gain into the folder of the documentation.
+writes them into the folder of the documentation.
 """
 
 import sys
@@ -12,13 +12,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.colors import TwoSlopeNorm
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 
 from holdfast.core.statistics import Estimate, mean_interval
 from holdfast.core.writing import write_text
+from holdfast.plots.bands import style
+from holdfast.theory.lyapunov import two_point_threshold
 from holdfast_studies.comparison.rendering import markdown_table
-from holdfast_studies.images.gain_figure import draw_gain_map
-from holdfast_studies.images.recorded import about, accuracy, gain, gains_by_difference, recorded
-from holdfast_studies.page import RecordedSection
+from holdfast_studies.images.recorded import (
+    Rows,
+    about,
+    about_table,
+    accuracy,
+    estimate_text,
+    gain,
+    gains_by_difference,
+    recorded,
+    seed_gains,
+    table_rows,
+)
 
 # Methods of which papers report the last step, with the setting that is best on test rows.
 PUBLISHED_OTHERWISE = ("IRM", "V-REx", "Group DRO", "IRM, dropout", "V-REx, dropout")
@@ -44,50 +61,15 @@ SCRIPT_RULES = {
     "test, last step": LAST_TEST,
 }
 GAIN_FIGURE = "coloured_mnist_gain.png"
-
-Rows = list[tuple[str, ...]]
-"""A table: its head, then its rows."""
-
-
-def estimate_text(estimate: Estimate) -> str:
-    """An accuracy with its interval, for a table.
-
-    Example:
-        >>> estimate_text(Estimate(0.1, -0.05, 0.25))
-        '0.100 (−0.050 to 0.250)'
-    """
-    value, low, high = (f"{each:.3f}".replace("-", "\N{MINUS SIGN}") for each in estimate)
-    return f"{value} ({low} to {high})"
-
-
-def table_rows() -> Rows:
-    """A row for each method of the protocol, those with the best accuracy on the first problem last.
-
-    Example:
-        >>> table_rows()[0]
-        ('method', '0.8 and 0.9', '0.9 and 0.3')
-    """
-    found = recorded("coloured_mnist")
-    problems = list(found["problems"])
-    methods = sorted(found["protocol"], key=lambda method: accuracy(found, method, problems[0]).value)
-    cells = ((method, *(estimate_text(accuracy(found, method, each)) for each in problems)) for method in methods)
-    return [("method", *problems), *cells]
-
-
-def recorded_section() -> RecordedSection:
-    """The table, as a section of the report of a reproduction.
-
-    Example:
-        >>> recorded_section().columns
-        ('method', '0.8 and 0.9', '0.9 and 0.3')
-    """
-    head, *rows = table_rows()
-    return RecordedSection("coloured-mnist", "Coloured MNIST", _about_table(), head, tuple(rows))
-
-
-def _about_table() -> str:
-    measured = "Mean accuracy at the test with its interval of 95 %; the best possible is 0.75."
-    return f"{about(recorded('coloured_mnist'))} {measured}"
+# Gains beyond these have the colour of these.
+LARGEST_GAIN = 0.1
+# Of numbers whose interval contains zero.
+UNSURE = "0.5"
+TITLES = {
+    "reshuffled": "in turn, reshuffled",
+    "cyclic": "in turn, always the same way round",
+    "independent": "drawn independently",
+}
 
 
 def results_markdown() -> str:
@@ -95,7 +77,7 @@ def results_markdown() -> str:
     found = recorded("coloured_mnist")
     problems = list(found["problems"])
     gains = (estimate_text(gain(found, "in turn, averaged", "pooled SGD, averaged", each)) for each in problems)
-    parts = [_about_table(), markdown_table(table_rows())]
+    parts = [about_table(), markdown_table(table_rows())]
     parts.append(f"In turn against pooled SGD, seed by seed: a gain of {' and '.join(gains)}.")
     for problem in problems:
         rows: Rows = [("method", WORST, LAST_WORST, LAST_TEST)]
@@ -139,12 +121,7 @@ def _published(result: Mapping[str, Any]) -> str:
 
 
 def script_rows() -> Rows:
-    """The public scripts: what was published, and what they do here by each rule.
-
-    Example:
-        >>> [cell[:5] for cell in script_rows()[2]][1:4]
-        ['IRM', '0.669', '0.658']
-    """
+    """The public scripts: what was published, and what they do here by each rule."""
     scripts, papers = recorded("public_scripts"), recorded("published")
     published = {
         (each["method"], papers["sources"][each["source"]]["arxiv"]): _published(each) for each in papers["results"]
@@ -235,6 +212,78 @@ def trials_markdown() -> str:
 
 def _page(parts: list[str]) -> str:
     return "\n\n".join(parts) + "\n"
+
+
+def colour_strength(mean_image_norm: float) -> float:
+    """How fast the colour is learnt in a linear network of two layers, for each unit of its correlation with the label.
+
+    At the start the logits are zero. Along the unit vector v between the mean images of the two colours, the gradient
+    of the logistic loss in environment e, whose colour agrees with the label in a share p_e, is
+
+        xi_e = E_e[(y - 1/2) <v, x>] = (2 p_e - 1) |mean image| / (2 sqrt(2)),
+
+    and a step multiplies the two layers along it by 1 + eta xi_e. The number is that after 2 p_e - 1.
+
+    Args:
+        mean_image_norm: |mean image| of the grey digits.
+    """
+    return mean_image_norm / (2 * 2**0.5)
+
+
+def draw_gain_map(measured: Mapping[str, Any], orders: tuple[str, ...] = ("reshuffled", "independent")) -> Figure:
+    """The gain over mean agreement and difference, one panel for each step size and order.
+
+    Args:
+        measured: the content of gain_map, see `recorded`.
+        orders: one row of panels for each.
+    """
+    sizes, strength = measured["step_sizes"], colour_strength(measured["mean_image_norm"])
+    with style():
+        figure = Figure(figsize=(3.3 * len(sizes) + 0.9, 3.0 * len(orders) + 1.1), layout="constrained")
+        panels = figure.subplots(len(orders), len(sizes), squeeze=False, sharex=True, sharey=True)
+        for row, order in zip(panels, orders, strict=True):
+            for number, (axes, step_size) in enumerate(zip(row, sizes, strict=True)):
+                image = _panel(axes, measured["cells"], seed_gains(measured, order)[..., number])
+                _theory(axes, step_size, strength)
+                axes.set_title(f"{TITLES[order]}, step size {step_size:g}", fontsize=9)
+        for axes in panels[-1]:
+            axes.set_xlabel("mean agreement of colour and label")
+        for axes in panels[:, 0]:
+            axes.set_ylabel("difference of the agreements")
+        bar = figure.colorbar(image, ax=panels, shrink=0.8, extend="both")
+        bar.set_label("accuracy at the test, minus pooled SGD")
+        lines = [Line2D([], [], color="black"), Line2D([], [], color="black", linestyle=":")]
+        words = ["theory: above it the colour is washed out at this step size", "above it: at some step size"]
+        lines.append(Line2D([], [], linestyle="", marker="$+0.01$", markersize=22, color=UNSURE))
+        words.append("zero lies in the 95 % interval")
+        figure.legend(lines, words, loc="outside lower center", ncols=3)
+    return figure
+
+
+def _panel(axes: Axes, cells: list[list[float]], gains: np.ndarray) -> QuadMesh:
+    """Gains, (cells, seeds), as a map of their means."""
+    means, differences = (np.unique([cell[place] for cell in cells]) for place in (0, 1))
+    values = np.full((len(differences), len(means)), np.nan)
+    for (mean, difference), own in zip(cells, gains, strict=True):
+        gain, low, high = mean_interval(own)
+        values[np.searchsorted(differences, difference), np.searchsorted(means, mean)] = gain
+        text = f"{round(gain, 2) + 0.0:+.2f}".replace("-", "\N{MINUS SIGN}")
+        words = axes.text(mean, difference, text, ha="center", va="center", fontsize=8, zorder=5)
+        words.set_color(UNSURE if low <= 0 <= high else "black")
+        words.set_path_effects([withStroke(linewidth=2.5, foreground="white")])  # legible on dark cells and on lines
+    norm = TwoSlopeNorm(0, -LARGEST_GAIN, LARGEST_GAIN)
+    return axes.pcolormesh(means, differences, values, norm=norm, cmap="RdBu", shading="nearest", rasterized=True)
+
+
+def _theory(axes: Axes, step_size: float, strength: float) -> None:
+    """Where the growth, the mean of log|1 + eta xi_e|, is zero, and the limit of large step sizes."""
+    low, high = axes.get_xlim()
+    bottom, top = axes.get_ylim()
+    mean = np.linspace(0.5, high, 200)
+    # strengths are those of 2 p - 1: a difference of agreements is half the difference of these
+    axes.plot(mean, two_point_threshold(step_size, strength * (2 * mean - 1)) / strength, color="black")
+    axes.plot(mean, 2 * mean - 1, color="black", linestyle=":")
+    axes.set(xlim=(low, high), ylim=(bottom, top))
 
 
 PAGES = {

@@ -123,7 +123,10 @@ def test_the_table_is_of_fixed_width_and_its_numbers_are_those_of_the_frame():
     assert words["x1"][1:5] == ["0", "-", "-", "-"]
     assert [words[name][-1] for name in words] == ["same", "varies", "needed"]
     assert f"{summary.table.loc['x1', 'i_squared']:.0%}" in words["x1"]
-    assert summary._repr_html_().startswith("<pre>Regression of y")
+    page = summary._repr_html_()
+    assert page.startswith("<p>Regression of y")
+    assert all(f"<th>{name}</th>" in page for name in words)
+    assert all(f"<td>{cell}</td>" in page for cell in words["x0"][1:5])
 
 
 def test_a_blend_says_how_it_is_made():

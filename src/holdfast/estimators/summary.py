@@ -74,8 +74,65 @@ def verdicts(stability: pd.DataFrame) -> list[str]:
 
 
 @dataclass(frozen=True, repr=False)
+class PrintedSummary:
+    """A headline, a table of cells and notes: as text in a fixed width (`str` or `print`), in notebooks as HTML.
+
+    Attributes:
+        headline: what was fitted.
+        cells: of text; a row for each name in the index.
+        notes: what to mind, in sentences.
+        spare: columns that a narrow table can do without, in this order.
+        width: of the text.
+
+    Example:
+        >>> cells = pd.DataFrame({"coef": ["2", "-1.5"], "std err": ["0.1", "0.12"]}, ["light", "water"])
+        >>> print(PrintedSummary("Least squares.", cells, ["Of 20 rows."]))
+        Least squares.
+        ===================
+               coef std err
+        -------------------
+        light     2     0.1
+        water  -1.5    0.12
+        ===================
+        [1] Of 20 rows.
+    """
+
+    headline: str
+    cells: pd.DataFrame
+    notes: Sequence[str] = ()
+    spare: Sequence[Sequence[str]] = ()
+    width: int = WIDTH
+
+    def text(self, width: int | None = None) -> str:
+        """In lines of at most this width: a narrow table leaves out the columns that are needed least."""
+        width = self.width if width is None else width
+        names, cells = [str(name) for name in self.cells.index], self.cells.set_axis([""] * len(self.cells))
+        for spare in ([], *self.spare):
+            cells = cells.drop(columns=spare)
+            room = width - len(cells.to_string().partition("\n")[0])
+            if room >= min(max(map(len, names)), NAME_WIDTH):
+                break
+        body = cells.set_axis(shortened(names, max(room, FEWEST))).to_string().splitlines()
+        length = len(body[0])
+        rule, line = "=" * length, "-" * length
+        lines = [*textwrap.wrap(self.headline, length), rule, body[0], line, *body[1:], rule]
+        for number, note in enumerate(self.notes, 1):
+            lines += textwrap.wrap(f"[{number}] {note}", length, subsequent_indent="    ")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        return f"<p>{html.escape(self.headline)}</p>{self.cells.to_html()}<ol>{notes}</ol>"
+
+
+@dataclass(frozen=True, repr=False)
 class TableSummary:
-    """A fit to a table, as text in a fixed width (`str` or `print`) and as a data frame (`table`).
+    """A fit to a table, printed as a `PrintedSummary` (`str`, `print` or HTML) and as a data frame (`table`).
 
     Attributes:
         stability: as `describe_effects` in `holdfast.estimators.effects` makes it.
@@ -170,26 +227,19 @@ class TableSummary:
             f"Pooling weight: {self.pooling:.2f}."
         )
 
-    def text(self, width: int = WIDTH) -> str:
-        """The summary in lines of at most this width: a narrow table leaves out the columns that are needed least."""
+    @property
+    def printed(self) -> PrintedSummary:
+        """Headline, cells and notes."""
         table = self.table
         cells = pd.DataFrame({head: [cell_text(name, each) for each in table[name]] for head, name in COLUMNS.items()})
         if self.of_class:  # of more than two, the one that the row is about
             classes = dict(zip(self.stability.index, map(str, self.of_class), strict=True))
             cells.insert(0, "class", [classes[name] for name in table.index])
-        names, cells.index = [str(name) for name in table.index], pd.Index([""] * len(table))
-        for spare in ([], *LEAST_NEEDED):
-            cells = cells.drop(columns=spare)
-            room = width - len(cells.to_string().partition("\n")[0])
-            if room >= min(max(map(len, names)), NAME_WIDTH):
-                break
-        body = cells.set_axis(shortened(names, max(room, FEWEST))).to_string().splitlines()
-        length = len(body[0])
-        rule, line = "=" * length, "-" * length
-        lines = [*textwrap.wrap(self.headline, length), rule, body[0], line, *body[1:], rule]
-        for number, note in enumerate(self.notes, 1):
-            lines += textwrap.wrap(f"[{number}] {note}", length, subsequent_indent="    ")
-        return "\n".join(lines)
+        return PrintedSummary(self.headline, cells.set_axis(table.index), self.notes, LEAST_NEEDED)
+
+    def text(self, width: int = WIDTH) -> str:
+        """The summary in lines of at most this width."""
+        return self.printed.text(width)
 
     def __str__(self) -> str:
         return self.text()
@@ -197,7 +247,7 @@ class TableSummary:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        return self.printed._repr_html_()
 
     @property
     def units(self) -> dict[str, str]:

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from holdfast.estimators import MixedRegressor, fit_table
+from holdfast.estimators.files import held_out_table
 from holdfast.estimators.mixed import WIDTH
 from holdfast.tables import TableModel, predict_table
 
@@ -100,6 +101,11 @@ def test_models_are_saved_and_loaded(clinics, tmp_path):
     assert loaded.stability[1]["sd between environments"] == pytest.approx(
         direct.fixed_effects_.loc["dose", "sd between environments"], rel=1e-4
     )
+    # averages over environments predict in a new one about as well as the pooled fit
+    table.to_csv(tmp_path / "table.csv", index=False)
+    options = {"effects": "mixed", "random": ["dose"]}
+    errors = held_out_table(tmp_path / "table.csv", "weight", "clinic", **options).mean()
+    assert errors["hetero"] == pytest.approx(errors["pooled"], rel=0.1)
     effects = {entry.environment: entry.effects for entry in loaded.effects}
     assert effects["7"]["dose"] == pytest.approx(direct.coef_[0] + direct.random_effects_.loc["7", "dose"], rel=1e-4)
     with pytest.raises(ValueError, match="effects must be linear for a classification, got 'mixed'"):

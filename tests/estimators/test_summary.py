@@ -7,8 +7,9 @@ from holdfast.core.moments import collect_moments, standardized
 from holdfast.estimators import HeteroClassifier, HeteroRegressor
 from holdfast.estimators.effects import OwnEffects, describe_effects, squared_effects
 from holdfast.estimators.inference import blended_covariance, standard_errors
+from holdfast.estimators.printed_summary import WIDTH, shortened
 from holdfast.estimators.search.evidence import SquaredEvidence
-from holdfast.estimators.summary import WIDTH, TableSummary, shortened
+from holdfast.estimators.summary import TableSummary
 
 
 def _summary(x, y, codes, *, selected, varies, pooling=0.0, level="common"):

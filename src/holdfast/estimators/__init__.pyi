@@ -8,6 +8,7 @@ from .files import fit_table as fit_table
 from .matrix_sensing import HeteroMatrixSensing as HeteroMatrixSensing
 from .matrix_sensing import HeteroQuadraticRegressor as HeteroQuadraticRegressor
 from .mixed import MixedRegressor as MixedRegressor
+from .printed_summary import PrintedSummary as PrintedSummary
 from .regressor import HeteroRegressor as HeteroRegressor
 from .screening import diagnose_curvature as diagnose_curvature
 from .selector import HeteroSelector as HeteroSelector

@@ -11,13 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast.core.moments import StandardizedMoments, standardized
 from holdfast.core.partial_pooling import MixedModel, fit_mixed
 from holdfast.core.progress import counted
+from holdfast.core.statistics import UPPER
 from holdfast.core.validation import require, suggestion
 from holdfast.core.worker import one_blas_thread
 from holdfast.estimators.array_rows import array_rows
 from holdfast.estimators.contract import LinearRegressor
 from holdfast.estimators.pooling import mean_products
+from holdfast.estimators.printed_summary import PrintedSummary, shortened
 from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_rows
-from holdfast.estimators.summary import CONFIDENCE, PrintedSummary, shortened
 from holdfast.tables.frames import is_dask_frame
 
 INTERCEPT, RESIDUAL = "intercept", "residual"
@@ -209,7 +210,7 @@ class MixedRegressor(LinearRegressor):
         own = units[:, kept]
         errors = np.sqrt(np.einsum("ij,jk,ik->i", own, model.covariance, own))
         errors[~np.isin(range(len(names)), kept)] = np.nan
-        half = t.isf((1 - CONFIDENCE) / 2, _freedom(known, kept, random)) * errors
+        half = t.ppf(UPPER, _freedom(known, kept, random)) * errors
         several = len(known.counts) > 1
         to_table = units[np.ix_(random, random)]
         between = to_table @ model.between @ to_table.T if several else np.full(to_table.shape, np.nan)

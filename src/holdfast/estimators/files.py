@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from holdfast.core.progress import Progress, stages
-from holdfast.estimators.baselines.linear import PooledClassifier, PooledRegressor
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.mixed import MixedRegressor
 from holdfast.estimators.regressor import HeteroRegressor
@@ -171,6 +170,9 @@ def held_out_table(
     Returns:
         environments x (hetero, pooled): mean squared errors, or shares of wrong classes.
     """
+    # linear models of scikit-learn take a while to import, and a fit alone does without
+    from holdfast.estimators.baselines.linear import PooledClassifier, PooledRegressor
+
     understanding, reading, fitting = stages(progress, (20, 10, 70))
     found = _understood(data, target, environment, options, CHUNK_ROWS, understanding, Passes())
     kind = _task(task, found)

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc, expit
-from sklearn.linear_model import LogisticRegression
 
 from holdfast.algorithms.losses.squared import SMALLEST_ERROR
 from holdfast.core.grouping import group_rows
@@ -104,6 +103,8 @@ def logistic_errors(x: np.ndarray, positive: np.ndarray, rows: Sequence[np.ndarr
         positive: (rows,), 1 for the second class and 0 for the first.
         rows: the positions of the rows of each environment.
     """
+    from sklearn.linear_model import LogisticRegression  # takes a while to import, and regressions do without
+
     lines = _lines(x)
     errors, scale = np.zeros(len(x)), np.zeros(len(x))
     for own in rows:

@@ -22,9 +22,8 @@ from holdfast.tables.frames import TableFrames, is_dask_frame
 from holdfast.tables.missing import about_dropped, complete_survey, refilled
 from holdfast.tables.models import EnvironmentEffects, TableModel
 from holdfast.tables.options import ReadingOptions
-from holdfast.tables.parts import CHUNK_ROWS
 from holdfast.tables.passes import Passes, passes_on
-from holdfast.tables.reading import TableData, open_table
+from holdfast.tables.reading import CHUNK_ROWS, TableData, open_table
 from holdfast.tables.survey import Survey, survey, survey_as
 
 TableTask = Literal["auto", "regression", "classification"]
@@ -256,7 +255,7 @@ def _estimator(
     rotated = known.get("rotation", False)
     # class means are compared feature by feature
     if not rotated and (task == "regression" or invariance != "class_means"):
-        known.setdefault("groups", found.groups)
+        known.setdefault("groups", groups_of(found.columns))
     if task == "regression":
         if effects == "mixed":
             return MixedRegressor(**settings)

@@ -22,7 +22,7 @@ from scipy.special import chdtrc, expit
 from holdfast.algorithms.losses.squared import SMALLEST_ERROR
 from holdfast.core.grouping import group_rows
 from holdfast.core.moments import standard_units
-from holdfast.tables.sampling import row_numbers, smallest
+from holdfast.tables.passes import row_numbers, smallest
 
 # Of how many rows the quick look of `diagnose_curvature` takes account, and how far out; one wild row bends anything.
 QUICK_ROWS, QUICK_RANGE = 4_000, 3.0

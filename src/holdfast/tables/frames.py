@@ -11,8 +11,7 @@ import pandas as pd
 
 from holdfast.core.progress import Progress
 from holdfast.tables.options import Columns
-from holdfast.tables.parts import CHUNK_ROWS, chunks_of
-from holdfast.tables.sampling import PART_SPAN
+from holdfast.tables.reading import CHUNK_ROWS, PART_SPAN, chunks_of
 from holdfast.tables.values import as_text
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from holdfast.tables.columns import Column, check_features
 from holdfast.tables.encoding import CellFaults, RowEncoding
 from holdfast.tables.labels import bin_edges, without_dates
 from holdfast.tables.options import Columns
-from holdfast.tables.passes import Passes
-from holdfast.tables.sampling import RowSample, sample_rows
+from holdfast.tables.passes import Passes, RowSample, sample_rows
 from holdfast.tables.survey import Survey
 from holdfast.tables.values import as_numbers
 

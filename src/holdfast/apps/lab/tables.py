@@ -183,7 +183,7 @@ def _parquet_rows(upload: Upload) -> int:
     import pyarrow.parquet
     from pyarrow import compute
 
-    from holdfast.tables.parts import own_words
+    from holdfast.tables.reading import own_words
 
     with own_words(upload.name):
         content = pa.BufferReader(upload.content)
@@ -214,7 +214,7 @@ def _is_text(kind: "pa.DataType") -> bool:
 
 
 def _column(cells: "pd.Series", decimal: str) -> ColumnLook:
-    from holdfast.tables.scan import MOST_COUNTED, scan_column
+    from holdfast.tables.survey import MOST_COUNTED, scan_column
 
     found = scan_column(cells, decimal)
     return ColumnLook(str(cells.name), found.kind, MOST_COUNTED + 1 if found.values is None else len(found.values))

@@ -184,9 +184,9 @@ class AdviseArguments:
 
 def execute_advise(arguments: AdviseArguments) -> int:
     """Estimate, diagnose and print."""
-    from holdfast.tables.measurements import SUFFIXES
+    from holdfast.tables.reading import MEASUREMENT_SUFFIXES
 
-    if Path(arguments.data).suffix in SUFFIXES:
+    if Path(arguments.data).suffix in MEASUREMENT_SUFFIXES:
         _measurements(arguments)
     else:
         _table(arguments)
@@ -195,7 +195,7 @@ def execute_advise(arguments: AdviseArguments) -> int:
 
 def _measurements(arguments: AdviseArguments) -> None:
     from holdfast.apps.cli.terminal.simulations import show_findings
-    from holdfast.tables.measurements import read_measurements
+    from holdfast.tables.reading import read_measurements
     from holdfast.theory.findings import examine
 
     if arguments.target is not None or arguments.environment is not None:
@@ -261,8 +261,7 @@ class PredictArguments:
 
 def execute_predict(arguments: PredictArguments) -> int:
     """Predict chunk by chunk."""
-    from holdfast.tables.models import TableModel
-    from holdfast.tables.predictions import predict_table
+    from holdfast.tables.models import TableModel, predict_table
     from holdfast.tables.reading import TEXT_SUFFIXES
 
     data, out = (arguments.data, *arguments.more), data_file(arguments.out or STANDARD_STREAM)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Literal
 
-from holdfast.tables.options import ReadingOptions
+from holdfast.tables.options import FileOptions
 
 # Enough for some hundred lines, little enough to be read at once.
 SAMPLE_BYTES = 1 << 16
@@ -67,7 +67,7 @@ def first_lines(file: BinaryIO | gzip.GzipFile) -> bytes:
     return sample + b"".join(more) + (b"" if more[-1] else b"\n")  # at the end of the file no line is cut
 
 
-def find_dialect(sample: bytes, name: str, options: ReadingOptions | None = None, usual: str = ",") -> TextDialect:
+def find_dialect(sample: bytes, name: str, options: FileOptions | None = None, usual: str = ",") -> TextDialect:
     """Find what the options leave open.
 
     Args:
@@ -76,7 +76,7 @@ def find_dialect(sample: bytes, name: str, options: ReadingOptions | None = None
         options: what is known.
         usual: the separator that the name of the file suggests.
     """
-    options = options or ReadingOptions()
+    options = options or FileOptions()
     notes = []
     marked = next((meant for mark, meant in _MARKS.items() if sample.startswith(mark)), None)
     encoding = options.encoding or marked or _encoding(sample)

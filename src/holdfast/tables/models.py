@@ -18,7 +18,7 @@ from holdfast.core.validation import one_line, require
 from holdfast.core.writing import STANDARD_STREAM
 from holdfast.tables.columns import Column, EncodedColumn, Finite, check_kind, encode_column, features_of, groups_of
 from holdfast.tables.encoding import CellFaults, encoded_columns
-from holdfast.tables.options import KNOWN_BY_MODELS, ReadingOptions, listed
+from holdfast.tables.options import KNOWN_BY_MODELS, FileOptions, listed
 from holdfast.tables.reading import CHUNK_ROWS, TableData, check_usable, open_table
 from holdfast.tables.remote import data_file, writing
 from holdfast.tables.values import as_text
@@ -268,7 +268,7 @@ class TablePredictions:
         ... )
         >>> path = Path(tempfile.mkdtemp()) / "table.csv"
         >>> _ = path.write_text("key,x\na,1\nb,\n")
-        >>> predictions = TablePredictions(model, path, ReadingOptions(id="key"))
+        >>> predictions = TablePredictions(model, path, FileOptions(id="key"))
         >>> [chunk["prediction"].tolist() for chunk in predictions]
         [[3.0, nan]]
         >>> predictions.about_empty()
@@ -276,9 +276,9 @@ class TablePredictions:
     """
 
     def __init__(
-        self, model: TableModel, data: TableData, options: ReadingOptions | None = None, *, chunk_rows: int = CHUNK_ROWS
+        self, model: TableModel, data: TableData, options: FileOptions | None = None, *, chunk_rows: int = CHUNK_ROWS
     ):
-        options = options or ReadingOptions()
+        options = options or FileOptions()
         options.refuse(KNOWN_BY_MODELS, "for a prediction, whose columns the model knows")
         self._table = open_table(data, options)
         self._model, self._needed, self._chunk_rows = model, model.needed, chunk_rows
@@ -334,7 +334,7 @@ class TablePredictions:
 
 
 def predict_table(
-    model: TableModel, data: TableData, options: ReadingOptions | None = None, *, chunk_rows: int = CHUNK_ROWS
+    model: TableModel, data: TableData, options: FileOptions | None = None, *, chunk_rows: int = CHUNK_ROWS
 ) -> TablePredictions:
     r"""Predictions for the table of one or several files, chunk by chunk.
 

@@ -112,7 +112,7 @@ class Passes:
                 return
         chunks: list[pd.DataFrame] = []
         room = MOST_KEPT if isinstance(table, TableFiles) and table.is_text else -1
-        for chunk in table.chunks(columns.rows, columns.text, columns.names, progress):
+        for chunk in table.read(columns, progress):
             if room >= 0:
                 room -= int(chunk.memory_usage(index=False).sum())
                 chunks = [*chunks, chunk] if room >= 0 else []

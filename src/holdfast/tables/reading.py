@@ -23,7 +23,7 @@ from holdfast.core.validation import one_line, require
 from holdfast.core.writing import STANDARD_STREAM
 from holdfast.tables.arrow import arrow_chunks, arrow_columns, arrow_sizes
 from holdfast.tables.dialect import TextDialect, find_dialect, first_lines
-from holdfast.tables.options import Columns, ReadingOptions
+from holdfast.tables.options import Columns, FileOptions
 from holdfast.tables.remote import DataFile, RemoteFile, data_file, matching_files
 
 # Rows of a table that are read at once.
@@ -217,11 +217,12 @@ class TableFiles:
         """
         unusable = self.unusable
         wanted = [name for name in self.columns if name not in unusable and (columns is None or name in columns)]
-        if not wanted:
-            return iter(())
-        self._check_same(wanted)
-        sizes = [file.path.stat().st_size for file in self.files]
-        return chunks_of(self.files, sizes, Columns(wanted, text, rows), progress)
+        return self.read(Columns(wanted, text, rows), progress) if wanted else iter(())
+
+    def read(self, columns: Columns, progress: Progress | None = None) -> Iterator[pd.DataFrame]:
+        """Some columns in chunks of bounded size."""
+        self._check_same(columns.names)
+        return chunks_of(self.files, [file.path.stat().st_size for file in self.files], columns, progress)
 
     def counted(self, lengths: Mapping[int, int]) -> "TableFiles":
         """The same: rows of files are numbered file by file, whatever reads them."""
@@ -252,7 +253,7 @@ class TableFiles:
             require(not changes, "columns must be the same in all files", found)
 
 
-def open_table(data: TableData, options: ReadingOptions | None = None) -> TableFiles:
+def open_table(data: TableData, options: FileOptions | None = None) -> TableFiles:
     r"""Look at the files of a table: formats, headers, and how text files are written.
 
     Args:
@@ -267,7 +268,7 @@ def open_table(data: TableData, options: ReadingOptions | None = None) -> TableF
         Traceback (most recent call last):
         ValueError: columns must have different names, got 'light' more than once in plants.csv
     """
-    options = options or ReadingOptions()
+    options = options or FileOptions()
     files = [_open(path, options) for path in _expand(data)]
     dialects = {file.name: file.dialect for file in files if file.dialect is not None}
     if not dialects:
@@ -312,7 +313,7 @@ def suffix_of(path: DataFile) -> str:
     raise ValueError(f"data must be a file that ends in {', '.join(SUFFIXES)}, got {str(path)!r}")
 
 
-def _open(path: DataFile, options: ReadingOptions) -> FilePart:
+def _open(path: DataFile, options: FileOptions) -> FilePart:
     name = path.name
     if path == STANDARD_STREAM:
         path, name = _spool(sys.stdin), STANDARD_INPUT

@@ -14,7 +14,7 @@ import pandas as pd
 
 from holdfast.core.progress import Progress
 from holdfast.core.validation import require
-from holdfast.tables.columns import COLUMN_TYPES, MOST_COUNTED, NUMBER, Column, ScalarType, check_features, features_of
+from holdfast.tables.columns import COLUMN_TYPES, MOST_COUNTED, NUMBER, Column, ScalarType, check_features
 from holdfast.tables.encoding import RowEncoding
 from holdfast.tables.labels import EnvironmentRule, parse_environment, without_dates
 from holdfast.tables.models import TableModel, check_present
@@ -244,11 +244,6 @@ class Survey:
         return [self.target, *self.environment.names, *(column.name for column in self.columns)]
 
     @property
-    def features(self) -> list[str]:
-        """Names of the features."""
-        return features_of(self.columns)
-
-    @property
     def reading(self) -> Columns:
         """What a pass for the fit reads."""
         return Columns(self.used, self.text, self.chunk_rows)
@@ -286,8 +281,8 @@ def survey(
         >>> from holdfast.tables.reading import open_table
         >>> path = Path(tempfile.mkdtemp()) / "plants.csv"
         >>> _ = path.write_text("light,soil,place,yield\n1,clay,hill,2\n2,sand,shore,3\n3,clay,hill,4\n")
-        >>> survey(open_table(path), "yield", "place").features
-        ['light', 'soil=sand']
+        >>> [column.features for column in survey(open_table(path), "yield", "place").columns]
+        [['light'], ['soil=sand']]
     """
     options, passes = options or ReadingOptions(), passes or Passes()
     roles = _roles(table, target, environment, options)
@@ -368,8 +363,8 @@ def survey_as(
         >>> model = TableModel(
         ...     task="regression", target="yield", columns=columns, coefficients=((2.0,),), intercepts=(1.0,)
         ... )
-        >>> survey_as(model, open_table(path), "yield").features
-        ['soil=sand']
+        >>> [column.features for column in survey_as(model, open_table(path), "yield").columns]
+        [['soil=sand']]
     """
     options = options or ReadingOptions()
     options.refuse(KNOWN_BY_MODELS, "with a schema, which says what the columns are")

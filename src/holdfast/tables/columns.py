@@ -20,7 +20,7 @@ from holdfast.core.validation import require
 from holdfast.tables.values import all_numbers, as_days, as_numbers, as_text, is_date, parsed_text, whole_number
 
 if TYPE_CHECKING:
-    from holdfast.tables.survey import ColumnScan
+    from holdfast.tables.scan import ColumnScan
 
 Finite = Annotated[float, msgspec.Meta(ge=-1.7976931348623157e308, le=1.7976931348623157e308)]
 # In a table to be predicted, a column with fewer values of its kind is another column.

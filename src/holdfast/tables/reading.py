@@ -22,16 +22,14 @@ from holdfast.core.progress import Progress, stages
 from holdfast.core.validation import one_line, require
 from holdfast.core.writing import STANDARD_STREAM
 from holdfast.tables.arrow import arrow_chunks, arrow_columns, arrow_sizes
-from holdfast.tables.dialect import TextDialect, find_dialect, first_lines
 from holdfast.tables.options import Columns, FileOptions
 from holdfast.tables.remote import DataFile, RemoteFile, data_file, matching_files
+from holdfast.tables.text import TextDialect, find_dialect, first_lines, text_chunks
 
 # Rows of a table that are read at once.
 CHUNK_ROWS = 100_000
 # Rows that a worker reads at once, about: enough that a part costs more than to hand it out.
 PART_ROWS = 1 << 20
-# Of so many rows at the beginning of a text file, that many different values make a column no category.
-LOOKED_AT, MANY = 2_000, 1_000
 # What pandas says about a row with more values than columns.
 _TOO_LONG = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 # A row is numbered by its part of the table (a file, a partition) and its position there: with so many rows at most.
@@ -94,7 +92,7 @@ class FilePart:
         if self.dialect is None:
             chunks = arrow_chunks(self.path, columns, self.groups)
         else:
-            chunks = self._text_chunks(self.dialect, columns)
+            chunks = text_chunks(self.path, self.dialect, self.decimal, self.columns, columns)
         position = self.first_row
         while True:
             with own_words(self.name):
@@ -106,35 +104,6 @@ class FilePart:
             index = pd.RangeIndex(position, position + len(next(iter(arrays.values()))))
             position = index.stop
             yield pd.DataFrame(arrays, index, copy=False), share
-
-    def _text_chunks(self, dialect: TextDialect, columns: Columns) -> Iterator[tuple[dict[str, pd.Series], float]]:
-        """The cells of a text file, as `arrow_chunks` finds those of others.
-
-        What may be a category is text, and so 01 is not 1; of a column that begins with many different values pandas
-        finds the type, chunk by chunk.
-        """
-        form: dict[str, Any] = {
-            "sep": dialect.separator,
-            "decimal": self.decimal,
-            "encoding": dialect.encoding,
-            "compression": "gzip" if self.suffix.endswith(".gz") else None,
-            "header": 0,
-            "names": list(self.columns),
-            "index_col": False,
-            "skipinitialspace": dialect.separator != " ",
-            "low_memory": False,  # otherwise pandas would find different types for parts of a chunk
-        }
-        size = max(self.path.stat().st_size, 1)
-        with self.path.open("rb") as file:
-            begin = pd.read_csv(file, dtype=str, nrows=LOOKED_AT, **form)
-            as_found = {name for name in columns.names if name not in columns.text and begin[name].nunique() > MANY}
-            # All columns are read, because pandas would not notice rows that are too long otherwise.
-            types = {name: str for name in self.columns if name not in as_found}
-            file.seek(0)
-            with pd.read_csv(file, dtype=types, chunksize=columns.rows, **form) as reader:
-                for chunk in reader:
-                    # of a compressed file the compressed bytes; the reader is ahead by a buffer
-                    yield {name: chunk[name] for name in columns.names}, file.tell() / size
 
     def split(self) -> Iterator["FilePart"]:
         """Parts of about a million rows; a text file cannot be split, since a line may begin inside quotes.
@@ -300,24 +269,12 @@ def _expand(data: TableData) -> list[DataFile]:
     return files
 
 
-def suffix_of(path: DataFile) -> str:
-    """The known suffix of a name, in lower case.
-
-    Example:
-        >>> suffix_of(Path("PLANTS.CSV.GZ"))
-        '.csv.gz'
-    """
-    for suffix in SUFFIXES:
-        if path.name.lower().endswith(suffix):
-            return suffix
-    raise ValueError(f"data must be a file that ends in {', '.join(SUFFIXES)}, got {str(path)!r}")
-
-
 def _open(path: DataFile, options: FileOptions) -> FilePart:
     name = path.name
     if path == STANDARD_STREAM:
         path, name = _spool(sys.stdin), STANDARD_INPUT
-    suffix = suffix_of(path)
+    suffix = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), "")
+    require(suffix != "", f"data must be a file that ends in {', '.join(SUFFIXES)}", repr(str(path)))
     require(path.exists(), "data must be an existing file", repr(str(path)))
     require(path.is_file(), "data must be a file", f"{str(path)!r}, which is not one")
     if suffix not in TEXT_SUFFIXES:

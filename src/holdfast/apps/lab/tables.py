@@ -214,7 +214,7 @@ def _is_text(kind: "pa.DataType") -> bool:
 
 
 def _column(cells: "pd.Series", decimal: str) -> ColumnLook:
-    from holdfast.tables.survey import MOST_COUNTED, scan_column
+    from holdfast.tables.scan import MOST_COUNTED, scan_column
 
     found = scan_column(cells, decimal)
     return ColumnLook(str(cells.name), found.kind, MOST_COUNTED + 1 if found.values is None else len(found.values))

@@ -157,9 +157,7 @@ def test_rows_that_a_schema_cannot_use_are_named_by_column_and_reason(plants, ta
         f"29 of {rows} rows were left out: light is missing in 20; site is missing in 3; {target} is missing in 1; "
         "soil has categories that the model does not know in 10, such as 'peat'.",
     )
-    with pytest.raises(
-        ValueError, match=r"rows that the schema can use, got \d+ rows of the data frame and none of"
-    ) as no:
+    with pytest.raises(ValueError, match=r"complete rows, got \d+ rows of the data frame and none of") as no:
         fit_table(other.assign(soil="peat"), target, "site", schema=model)
     assert "--" not in str(no.value)
     with pytest.raises(ValueError, match="column 'light' must hold numbers, as in the fit, got values such as 'dark'"):

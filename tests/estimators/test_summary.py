@@ -7,8 +7,9 @@ from holdfast.core.moments import collect_moments, standardized
 from holdfast.estimators import HeteroClassifier, HeteroRegressor
 from holdfast.estimators.effects import OwnEffects, describe_effects, squared_effects
 from holdfast.estimators.inference import blended_covariance, standard_errors
+from holdfast.estimators.printed_summary import WIDTH, shortened
 from holdfast.estimators.search.evidence import SquaredEvidence
-from holdfast.estimators.summary import WIDTH, TableSummary, shortened
+from holdfast.estimators.summary import TableSummary
 
 
 def _summary(x, y, codes, *, selected, varies, pooling=0.0, level="common"):
@@ -123,7 +124,10 @@ def test_the_table_is_of_fixed_width_and_its_numbers_are_those_of_the_frame():
     assert words["x1"][1:5] == ["0", "-", "-", "-"]
     assert [words[name][-1] for name in words] == ["same", "varies", "needed"]
     assert f"{summary.table.loc['x1', 'i_squared']:.0%}" in words["x1"]
-    assert summary._repr_html_().startswith("<pre>Regression of y")
+    page = summary._repr_html_()
+    assert page.startswith("<p>Regression of y")
+    assert all(f"<th>{name}</th>" in page for name in words)
+    assert all(f"<td>{cell}</td>" in page for cell in words["x0"][1:5])
 
 
 def test_a_blend_says_how_it_is_made():

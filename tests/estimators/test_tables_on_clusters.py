@@ -21,9 +21,8 @@ from holdfast.estimators import fit_table
 from holdfast.sweeps.engines.remote import RefusedWorkerError, Versions
 from holdfast.tables import TableModel
 from holdfast.tables.frames import TableFrames
-from holdfast.tables.parts import FilePart
 from holdfast.tables.passes import Columns, LostWorkerError, Passes
-from holdfast.tables.reading import open_table
+from holdfast.tables.reading import FilePart, open_table
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +109,7 @@ def test_workers_of_a_cluster_give_the_answer_of_one_machine(plants, tmp_path, c
     for number, part in enumerate(np.split(np.arange(ROWS), [250, 260])):
         frame.iloc[part].to_parquet(tmp_path / f"{number}.parquet", row_group_size=60)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("holdfast.tables.parts.PART_ROWS", 100)
+    monkeypatch.setattr("holdfast.tables.reading.PART_ROWS", 100)
     scheduler = tmp_path / "scheduler.json"
     command = [sys.executable, "-m", "dask"]
     options = ["--scheduler-file", str(scheduler), "--no-dashboard"]

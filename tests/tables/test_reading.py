@@ -97,7 +97,7 @@ def test_lines_may_be_long(tmp_path, columns, encoding):
 
 
 def test_a_first_line_without_an_end_is_refused_as_such(tmp_path, monkeypatch):
-    monkeypatch.setattr("holdfast.tables.dialect.LONGEST_LINE", 1 << 10)
+    monkeypatch.setattr("holdfast.tables.text.LONGEST_LINE", 1 << 10)
     for cell in ("light", "light,"):
         (tmp_path / "line.csv").write_text(cell * (1 << 15))
         with pytest.raises(ValueError, match=r"line\.csv cannot be read as a table: its first line is too long"):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from holdfast.tables import Column, ReadingOptions, open_table
-from holdfast.tables.columns import MOST_CATEGORIES, encode
+from holdfast.tables.columns import MOST_CATEGORIES, encode, features_of, groups_of
 from holdfast.tables.encoding import CellFaults
 from holdfast.tables.labels import environment_labels
 from holdfast.tables.missing import CountedRows, about_dropped, complete_survey
@@ -35,8 +35,13 @@ def _survey(frame, path, environment="site", chunk_rows=100, **options):
     return survey(open_table(path), "yield", environment, ReadingOptions(**options), chunk_rows=chunk_rows)
 
 
-def _counted(found, complete):
-    return CountedRows(found.rows, complete, CellFaults())
+def _counted(found):
+    """All rows, the complete ones, and why the others cannot be used."""
+    total = CountedRows(0, 0, CellFaults())
+    for chunk in found.table.chunks(found.chunk_rows, found.text, found.used):
+        rows, faults = found.encoding.examined(chunk)
+        total = CountedRows(total.read + len(chunk), total.complete + len(rows.values), total.faults.merge(faults))
+    return total
 
 
 def _complete(found):
@@ -81,22 +86,22 @@ def test_row_numbers_are_left_out(frame, tmp_path, suffix, chunk_rows):
     assert [column.name for column in found.columns] == ["height", "colour", "grown", "almost", "sorted", "decimals"]
     (note,) = found.notes
     assert note.startswith("number rises from row to row in whole numbers and was left out as a row number; --numeric")
-    assert "number" in _survey(frame, path, numeric=("number",)).features
+    assert "number" in features_of(_survey(frame, path, numeric=("number",)).columns)
 
 
 def test_text_in_one_of_a_hundred_numbers_is_missing(frame, tmp_path):
     frame["width"] = frame["height"].astype(str)
     frame.loc[[3, 50, 70, 399], "width"] = "unknown"
     found = _survey(frame, tmp_path / "plants.csv")
-    assert "width" in found.features
+    assert "width" in features_of(found.columns)
     assert "width has text such as 'unknown' in 4 of 400 rows, which counts as missing." in found.notes
     assert found.missing == {"width": 4}
     frame.loc[380, "width"] = "unknown"
     found = _survey(frame, tmp_path / "plants.csv")
-    assert "width" not in found.features
+    assert "width" not in features_of(found.columns)
     assert any(note.startswith("width has 396 different values, text as well as numbers,") for note in found.notes)
     found = _survey(frame, tmp_path / "plants.csv", numeric=("width",))
-    assert "width" in found.features
+    assert "width" in features_of(found.columns)
 
 
 def test_stray_text_does_not_hide_that_a_target_has_two_values(frame, tmp_path):
@@ -160,8 +165,8 @@ def test_rows_with_missing_values_are_left_out_and_counted(frame, tmp_path):
     found = complete_survey(_survey(frame, tmp_path / "plants.csv"))
     complete = len(_together(found)[0])
     assert complete == 400 - 15 - 1  # 15 of 399 rows are less than 5 %
-    assert about_dropped(found, _counted(found, complete)) == [
-        "16 of 400 rows were left out because values are missing: height (10), colour (10), site (1)."
+    assert about_dropped(found, _counted(found)) == [
+        "16 of 400 rows were left out: colour is missing in 10; height is missing in 10; site is missing in 1."
     ]
     frame.loc[15:19, "height"] = np.nan  # 20 of 399 rows are more
     found = complete_survey(_survey(frame, tmp_path / "plants.csv"))
@@ -171,7 +176,7 @@ def test_rows_with_missing_values_are_left_out_and_counted(frame, tmp_path):
     assert by_name["height"].fill == pytest.approx(labelled["height"].median())
     assert by_name["colour"].fill == "red"
     assert by_name["grown"].fill is None
-    assert found.groups == ["height", "height", "colour", "colour", "colour", "grown"]
+    assert groups_of(found.columns) == ["height", "height", "colour", "colour", "colour", "grown"]
 
 
 def test_a_table_without_complete_rows_is_refused(frame, tmp_path):
@@ -179,8 +184,10 @@ def test_a_table_without_complete_rows_is_refused(frame, tmp_path):
     frame["width"] = np.where(frame.index % 2 == 1, 1.5, np.nan)
     found = _survey(frame, tmp_path / "plants.csv", missing="drop")
     assert _complete(found) == []
-    with pytest.raises(ValueError, match=r"missing values in each: height \(200\), width \(200\); --missing impute"):
-        about_dropped(found, _counted(found, 0))
+    with pytest.raises(
+        ValueError, match=r"none of them: height is missing in 200; width is .*in 200; --missing impute"
+    ):
+        about_dropped(found, _counted(found))
 
 
 @pytest.mark.parametrize("chunk_rows", [100, 400])
@@ -193,7 +200,7 @@ def test_what_is_text_anywhere_is_text_everywhere(frame, tmp_path, chunk_rows):
     found = _survey(frame, tmp_path / "plants.csv", chunk_rows=chunk_rows)
     features, _, labels = _together(found)
     assert len(features) == 400
-    assert about_dropped(found, _counted(found, len(features))) == []
+    assert about_dropped(found, _counted(found)) == []
     assert set(labels) == {"0", "1", "north"}
     grade = next(column for column in found.columns if column.name == "grade")
     assert set(grade.categories) == {"1", "02", "other"}
@@ -230,9 +237,7 @@ def test_a_chunk_without_any_target_does_not_make_it_text(frame, tmp_path):
     features, targets, _ = _together(found)
     assert len(features) == 300
     assert targets.dtype == float
-    assert about_dropped(found, _counted(found, 300)) == [
-        "100 of 400 rows were left out because values are missing: yield (100)."
-    ]
+    assert about_dropped(found, _counted(found)) == ["100 of 400 rows were left out: yield is missing in 100."]
 
 
 def test_missing_values_of_columns_that_are_not_used_are_no_reason(frame, tmp_path):
@@ -244,7 +249,7 @@ def test_missing_values_of_columns_that_are_not_used_are_no_reason(frame, tmp_pa
 def test_bins_have_equally_many_rows_and_are_no_features(frame, tmp_path):
     found = complete_survey(_survey(frame, tmp_path / "plants.csv", environment="site,height:bins=4"))
     _, _, labels = _together(found)
-    assert "height" not in found.features
+    assert "height" not in features_of(found.columns)
     assert labels.nunique() == 8
     assert labels.str.split(", ").str[1].value_counts().tolist() == [100] * 4
 

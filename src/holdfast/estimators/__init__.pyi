@@ -9,6 +9,7 @@ from .held_out import held_out_errors as held_out_errors
 from .matrix_sensing import HeteroMatrixSensing as HeteroMatrixSensing
 from .matrix_sensing import HeteroQuadraticRegressor as HeteroQuadraticRegressor
 from .mixed import MixedRegressor as MixedRegressor
+from .printed_summary import PrintedSummary as PrintedSummary
 from .regressor import HeteroRegressor as HeteroRegressor
 from .screening import diagnose_curvature as diagnose_curvature
 from .selector import HeteroSelector as HeteroSelector

@@ -79,13 +79,11 @@ def _danger(f: TableFindings) -> Iterator[str]:
         )
         return
     dropped = f.dropped[f.relations.index.get_loc(dangerous.index[0])]
-    price = (
-        f"it is left out, which costs {first['price']:.0%}" if dropped else f"leaving it out costs {first['price']:.0%}"
-    )
+    price = f"{'it is left out, which' if dropped else 'leaving it out'} raises it by {first['price']:.0%}"
     yield (
         f"Dangerous: {dangerous.index[0]}. If its relation to {f.table.response} moves as far as it may, the error of "
-        f"a fit of all features grows by {first['danger']:.0%}, and by {first['reliance']:.0%} if it breaks; {price} here."
-        f"{others}"
+        f"a fit of all features grows by {first['danger']:.0%}, and by {first['reliance']:.0%} if it breaks; {price} "
+        f"in this table.{others}"
     )
 
 
@@ -117,7 +115,7 @@ def _about_prediction(f: TableFindings) -> Iterator[str]:
         yield f"All features together explain {f.explained_by_all:.0%} of {f.table.response}."
         return
     if f.dropped.any():
-        yield f"Left out, since they come after {f.table.response} and were not shown to hold: {listed(names, f.dropped)}."
+        yield f"Left out, since after {f.table.response} and not shown to hold: {listed(names, f.dropped)}."
     if f.pooling.weight < 1:
         chosen = listed(names, f.selected) if f.selected.any() else "none"
         yield (

@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from holdfast.core.progress import Progress, stages
-from holdfast.estimators.baselines.linear import PooledClassifier, PooledRegressor
 from holdfast.estimators.classifier import HeteroClassifier
 from holdfast.estimators.held_out import held_out_errors
+from holdfast.estimators.mixed import MixedRegressor
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.spline import HeteroSplineRegressor
 from holdfast.estimators.surveyed_rows import SurveyedRows
@@ -22,13 +22,12 @@ from holdfast.tables.frames import TableFrames, is_dask_frame
 from holdfast.tables.missing import about_dropped, complete_survey, refilled
 from holdfast.tables.models import EnvironmentEffects, TableModel
 from holdfast.tables.options import ReadingOptions
-from holdfast.tables.parts import CHUNK_ROWS
 from holdfast.tables.passes import Passes, passes_on
-from holdfast.tables.reading import TableData, open_table
+from holdfast.tables.reading import CHUNK_ROWS, TableData, open_table
 from holdfast.tables.survey import Survey, survey, survey_as
 
 TableTask = Literal["auto", "regression", "classification"]
-TableEffects = Literal["linear", "auto", "smooth"]
+TableEffects = Literal["linear", "auto", "smooth", "mixed"]
 TableEstimator = HeteroRegressor | HeteroSplineRegressor | HeteroClassifier
 # Of a progress bar: understanding the columns, reading their values, and the search for what is invariant.
 STAGES = (45, 25, 30)
@@ -49,7 +48,7 @@ class FittedTable(NamedTuple):
     """
 
     model: TableModel
-    estimator: TableEstimator
+    estimator: TableEstimator | Any  # with effects="mixed" a MixedRegressor, which has no stability to show
 
 
 def fit_table(
@@ -82,15 +81,16 @@ def fit_table(
             "date:year"; None: one environment.
         options: how the files are read, and what happens to missing values.
         task: "auto" is classification for text and for a target of two values, regression for other numbers.
-        effects: of a regression: "linear"; "auto": curves for columns that need one, as in `HeteroSplineRegressor`; or
-            "smooth": curves for all columns of numbers.
+        effects: of a regression: "linear"; "auto": curves for columns that need one, as in `HeteroSplineRegressor`;
+            "smooth": curves for all columns of numbers; or "mixed", as in `MixedRegressor`, whose fixed part the model
+            predicts with.
         schema: a model of `fit_table`, or its file, whose columns are those of this table, so that it is read once;
             None: what the columns are is found in a pass of its own.
         dask: the cluster whose workers read the table: the address of a scheduler, its file, or a client of Dask; None:
             this process, or for a Dask data frame what Dask is set to use.
         chunk_rows: rows in a chunk.
         progress: called with (done, total) while the files are read and the features are selected.
-        settings: of `HeteroRegressor`, `HeteroSplineRegressor` or `HeteroClassifier`.
+        settings: of `HeteroRegressor`, `HeteroSplineRegressor`, `MixedRegressor` or `HeteroClassifier`.
 
     Example, the causes x0, x1 and x2 of y are found:
         >>> import tempfile
@@ -106,15 +106,23 @@ def fit_table(
     with passes_on(dask) as passes:
         found = _understood(data, target, environment, options, chunk_rows, understanding, passes, schema)
         kind = _task(task, found)
-        model = _estimator(kind, found, settings, effects).set_params(verbose=selecting)
+        model = _estimator(kind, found, settings, effects)
+        if not isinstance(model, MixedRegressor):
+            model.set_params(verbose=selecting)
         reports = stages(reading, (1, 1) if isinstance(model, HeteroSplineRegressor) else (1,))
         rows = SurveyedRows(found, passes, kind == "classification", reports)
         model._fit_rows(rows)
-    model.set_params(verbose=0)
     model.passes_ = passes.count
     linear, columns = model, found.columns
     if isinstance(model, HeteroSplineRegressor):
         linear, columns = model.regressor_, _with_knots(found, model)
+    about: dict[str, Any]
+    if isinstance(model, MixedRegressor):
+        about = {"relations": tuple(_records(model.fixed_effects_, ()))}
+    else:
+        model.set_params(verbose=0)
+        relations = tuple(_records(model.findings_.relations, model.findings_.of_class))
+        about = {"relations": relations, "advice": tuple(model.advice_), "pooling": float(model.pooling_)}
     saved = TableModel(
         task=kind,
         target=target,
@@ -124,12 +132,10 @@ def fit_table(
         coefficients=tuple(map(tuple, np.atleast_2d(linear.coef_).astype(float).tolist())),
         intercepts=tuple(np.atleast_1d(linear.intercept_).astype(float).tolist()),
         classes=tuple(str(label) for label in model.classes_) if isinstance(model, HeteroClassifier) else (),
-        relations=tuple(_records(model.findings_.relations, model.findings_.of_class)),
         effects=tuple(_effects(model.effects_)),
-        advice=tuple(model.advice_),
         notes=(*found.notes, *about_dropped(found, rows.used), *model.notes_),
-        pooling=float(model.pooling_),
         rows=rows.used.complete,
+        **about,
     )
     return FittedTable(saved, model)
 
@@ -162,6 +168,9 @@ def held_out_table(
     Returns:
         environments x (hetero, pooled): mean squared errors, or shares of wrong classes.
     """
+    # linear models of scikit-learn take a while to import, and a fit alone does without
+    from holdfast.estimators.baselines.linear import PooledClassifier, PooledRegressor
+
     understanding, reading, fitting = stages(progress, (20, 10, 70))
     found = _understood(data, target, environment, options, CHUNK_ROWS, understanding, Passes())
     kind = _task(task, found)
@@ -220,9 +229,9 @@ class _ImputedFit(BaseEstimator):
     def fit(self, X: pd.DataFrame, y: Any, *, environments: Any = None) -> "_ImputedFit":
         self.columns_ = refilled(self.found.columns, X, self.found.table.decimal)
         extra: dict[str, Any] = {}
-        if isinstance(self.estimator, TableEstimator):
+        if isinstance(self.estimator, TableEstimator | MixedRegressor):
             extra = {"environments": environments}
-            if self.estimator.groups is not None:
+            if isinstance(self.estimator, TableEstimator) and self.estimator.groups is not None:
                 self.estimator.set_params(groups=groups_of(self.columns_))
         self.estimator.fit(self._features(X), y, **extra)
         return self
@@ -239,14 +248,16 @@ class _ImputedFit(BaseEstimator):
 
 def _estimator(
     task: TableTask, found: Survey, settings: Mapping[str, Any], effects: TableEffects = "linear"
-) -> TableEstimator:
+) -> TableEstimator | MixedRegressor:
     known = dict(settings)
     invariance = known.get("invariance", "auto")
     rotated = known.get("rotation", False)
     # class means are compared feature by feature
     if not rotated and (task == "regression" or invariance != "class_means"):
-        known.setdefault("groups", found.groups)
+        known.setdefault("groups", groups_of(found.columns))
     if task == "regression":
+        if effects == "mixed":
+            return MixedRegressor(**settings)
         if known.pop("invariance", "auto") != "auto":
             raise ValueError(f"invariance must be left out for a regression, got {invariance!r}")
         if effects == "linear":

@@ -28,10 +28,8 @@ from holdfast.estimators.array_rows import (
 )
 from holdfast.estimators.screening import QUICK_ROWS
 from holdfast.tables.frames import TableFrames
-from holdfast.tables.parts import CHUNK_ROWS
-from holdfast.tables.passes import Columns, Passes
-from holdfast.tables.sampling import RowSample, sample_rows
-from holdfast.tables.scan import row_counts
+from holdfast.tables.passes import Columns, Passes, RowSample, row_counts, sample_rows
+from holdfast.tables.reading import CHUNK_ROWS
 
 
 class RowSums(NamedTuple):

@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc, expit
-from sklearn.linear_model import LogisticRegression
 
 from holdfast.algorithms.losses.squared import SMALLEST_ERROR
 from holdfast.core.grouping import group_rows
 from holdfast.core.moments import standard_units
-from holdfast.tables.sampling import row_numbers, smallest
+from holdfast.tables.passes import row_numbers, smallest
 
 # Of how many rows the quick look of `diagnose_curvature` takes account, and how far out; one wild row bends anything.
 QUICK_ROWS, QUICK_RANGE = 4_000, 3.0
@@ -104,6 +103,8 @@ def logistic_errors(x: np.ndarray, positive: np.ndarray, rows: Sequence[np.ndarr
         positive: (rows,), 1 for the second class and 0 for the first.
         rows: the positions of the rows of each environment.
     """
+    from sklearn.linear_model import LogisticRegression  # takes a while to import, and regressions do without
+
     lines = _lines(x)
     errors, scale = np.zeros(len(x)), np.zeros(len(x))
     for own in rows:

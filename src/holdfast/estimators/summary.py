@@ -1,8 +1,5 @@
 """The printed summary of a fitted table: effects with intervals, both directions, danger, and what to mind."""
 
-import html
-import itertools
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +10,9 @@ import pandas as pd
 from holdfast.core.progress import counted
 from holdfast.estimators.advice import listed
 from holdfast.estimators.description import TableFindings
+from holdfast.estimators.printed_summary import WIDTH, PrintedSummary
 from holdfast.estimators.relations import DANGEROUS, FAR, HARMLESS
 
-# The table is at most this wide; columns give way to so many characters of the names of features, longer ones are cut,
-# and so many are left of them in any case.
-WIDTH, NAME_WIDTH, FEWEST = 120, 24, 3
 # What a narrow table can do without, in this order.
 LEAST_NEEDED = (["I²"], ["reverse", "±"], ["between"], ["coef"])
 # heading -> column
@@ -112,45 +107,27 @@ class TableSummary:
             return dict.fromkeys(names, response)
         return dict.fromkeys(names, f"log-odds of {response}" + ("" if second is None else f" = {second}"))
 
-    def legend(self, headings: Sequence[str]) -> str:
-        """What these columns are."""
-        words = LEGEND | (ALONE if self.findings.table.compared != "effect" else {})
-        relations = self.findings.relations
-        others = listed(relations.index, ~relations["given"].to_numpy(bool))
+    @property
+    def printed(self) -> PrintedSummary:
+        """As it is printed."""
+        found, table = self.findings, self.table
+        alone = found.table.compared != "effect"
+        cells = pd.DataFrame({head: [cell_text(name, each) for each in table[name]] for head, name in COLUMNS.items()})
+        cells.index = table.index
+        if alone:
+            cells = cells.drop(columns=["reverse", "±"])
+        if found.of_class:  # of more than two, the one that the row is about
+            cells.insert(0, "class", pd.Series(list(map(str, found.of_class)), found.relations.index)[table.index])
+        others = listed(found.relations.index, ~found.relations["given"].to_numpy(bool))
         company = f"the other features but {others}" if others else "the other features"
-        return "; ".join(words[head] for head in headings if head in words).format(company=company) + "."
+        legend = {head: words.format(company=company) for head, words in (LEGEND | (ALONE if alone else {})).items()}
+        curves = f"The effect of {listed(found.curves)} is a curve, which has no single coefficient: `plot_effects` draws it."
+        notes = [*([curves] if found.curves else []), *self.notes]
+        return PrintedSummary(self.headline, cells, notes, self.advice, legend, LEAST_NEEDED)
 
     def text(self, width: int = WIDTH) -> str:
         """The summary in lines of at most this width: a narrow table leaves out the columns that are needed least."""
-        table = self.table
-        cells = pd.DataFrame({head: [cell_text(name, each) for each in table[name]] for head, name in COLUMNS.items()})
-        if self.findings.table.compared != "effect":
-            cells = cells.drop(columns=["reverse", "±"])
-        if self.findings.of_class:  # of more than two, the one that the row is about
-            classes = dict(zip(self.findings.relations.index, map(str, self.findings.of_class), strict=True))
-            cells.insert(0, "class", [classes[name] for name in table.index])
-        names, cells.index = [str(name) for name in table.index], pd.Index([""] * len(table))
-        for spare in ([], *LEAST_NEEDED):
-            cells = cells.drop(columns=spare, errors="ignore")
-            room = width - len(cells.to_string().partition("\n")[0])
-            if room >= min(max(map(len, names)), NAME_WIDTH):
-                break
-        body = cells.set_axis(shortened(names, max(room, FEWEST))).to_string().splitlines()
-        length = max(len(body[0]), min(width, WIDTH) // 2)
-        rule = "=" * length
-        lines = [*textwrap.wrap(self.headline, length), rule, body[0], "-" * length, *body[1:], rule]
-        for sentence in self.advice:
-            lines += textwrap.wrap(sentence, length, initial_indent="> ", subsequent_indent="  ")
-        for number, note in enumerate([self.legend(list(cells)), *self.about_curves, *self.notes], 1):
-            lines += textwrap.wrap(f"[{number}] {note}", length, subsequent_indent="    ")
-        return "\n".join(lines)
-
-    @property
-    def about_curves(self) -> list[str]:
-        """Which columns have no single coefficient, in a sentence if there are any."""
-        curves = self.findings.curves
-        words = f"The effect of {listed(curves)} is a curve, which has no single coefficient: `plot_effects` draws it."
-        return [words] if curves else []
+        return self.printed.text(width)
 
     def __str__(self) -> str:
         return self.text()
@@ -158,16 +135,7 @@ class TableSummary:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        table = self.table
-        cells = {head: [cell_text(name, each) for each in table[name]] for head, name in COLUMNS.items()}
-        frame = pd.DataFrame(cells, index=pd.Index([str(name) for name in table.index]))
-        said = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.advice)
-        more = [self.legend(list(COLUMNS)), *self.about_curves, *self.notes]
-        folded = "".join(f"<li>{html.escape(note)}</li>" for note in more)
-        return (
-            f"<p>{html.escape(self.headline)}</p><ul>{said}</ul>{frame.to_html(escape=True, border=0)}"
-            f"<details><summary>Notes</summary><ul>{folded}</ul></details>"
-        )
+        return self.printed._repr_html_()
 
 
 def cell_text(column: str, value: Any) -> str:
@@ -180,27 +148,3 @@ def cell_text(column: str, value: Any) -> str:
     if column == "verdict":
         return str(value)
     return "-" if np.isnan(value) else f"{value:.0%}" if column in ("i_squared", "danger") else f"{value:.3g}"
-
-
-def shortened(names: Sequence[str], width: int) -> list[str]:
-    """Names of at most this width, cut in the middle, and as different from each other as they were.
-
-    Names that would read the same are cut nearer to where they differ, and numbered if there is no such place.
-
-    Example:
-        >>> shortened(["temperature of the soil", "temperature of the air", "light"], 12)
-        ['tempe…e soil', 'tempe…he air', 'light']
-    """
-    found: list[str] = []
-    for name in names:
-        candidates = (_cut(name, width, front) for front in range((width - 1) // 2, width))
-        taken = set(found) | {other for other in names if len(other) <= width and other != name}
-        free = (short for short in candidates if short not in taken)
-        numbered = (_cut(name, width - len(str(k)) - 1, 0) + f"~{k}" for k in itertools.count(2))
-        found.append(next(itertools.chain(free, (short for short in numbered if short not in taken))))
-    return found
-
-
-def _cut(name: str, width: int, front: int) -> str:
-    """The name with an ellipsis after the first letters."""
-    return name if len(name) <= width else f"{name[:front]}…{name[len(name) - (width - 1 - front) :]}"

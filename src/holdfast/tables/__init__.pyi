@@ -1,10 +1,10 @@
 from .columns import Column as Column
 from .labels import environment_labels as environment_labels
-from .measurements import read_measurements as read_measurements
 from .models import TableModel as TableModel
+from .models import TablePredictions as TablePredictions
+from .models import predict_table as predict_table
 from .options import ReadingOptions as ReadingOptions
-from .predictions import TablePredictions as TablePredictions
-from .predictions import predict_table as predict_table
 from .reading import TableData as TableData
 from .reading import TableFiles as TableFiles
 from .reading import open_table as open_table
+from .reading import read_measurements as read_measurements

@@ -1,7 +1,7 @@
 """Tables in data frames: of pandas, or of Dask, whose partitions are read where they are."""
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
@@ -11,8 +11,7 @@ import pandas as pd
 
 from holdfast.core.progress import Progress
 from holdfast.tables.options import Columns
-from holdfast.tables.parts import CHUNK_ROWS, chunks_of
-from holdfast.tables.sampling import PART_SPAN
+from holdfast.tables.reading import PART_SPAN, chunks_of
 from holdfast.tables.values import as_text
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ class TableFrames:
 
     Example:
         >>> table = TableFrames(pd.DataFrame({"light": range(3)}))
-        >>> table.columns, [len(chunk) for chunk in table.chunks(rows=2)]
+        >>> table.columns, [len(chunk) for chunk in table.read(Columns(["light"], (), 2))]
         (['light'], [2, 1])
     """
 
@@ -136,16 +135,9 @@ class TableFrames:
         """The same table, with positions of rows that do not depend on partitions, given partition -> its rows."""
         return replace(self, lengths=lengths)
 
-    def chunks(
-        self,
-        rows: int = CHUNK_ROWS,
-        text: Collection[str] = (),
-        columns: Collection[str] | None = None,
-        progress: Progress | None = None,
-    ) -> Iterator[pd.DataFrame]:
-        """The rows of a frame of pandas in chunks of bounded size, as of `TableFiles`."""
-        wanted = [name for name in self.columns if columns is None or name in columns]
-        return chunks_of([FramePart(self.frame, 0)], [len(self.frame)], Columns(wanted, text, rows), progress)
+    def read(self, columns: Columns, progress: Progress | None = None) -> Iterator[pd.DataFrame]:
+        """Some columns of a frame of pandas in chunks, as of `TableFiles`."""
+        return chunks_of([FramePart(self.frame, 0)], [len(self.frame)], columns, progress)
 
     def parts(self, columns: Sequence[str]) -> list[Any]:
         """One for each partition, with these columns; of pandas, one."""

@@ -14,9 +14,8 @@ from holdfast.core.progress import Progress
 from holdfast.tables.columns import Column, check_features
 from holdfast.tables.encoding import CellFaults, RowEncoding
 from holdfast.tables.labels import bin_edges, without_dates
-from holdfast.tables.options import Columns
-from holdfast.tables.passes import Passes
-from holdfast.tables.sampling import RowSample, sample_rows
+from holdfast.tables.options import MOST_LISTED, Columns
+from holdfast.tables.passes import Passes, RowSample, sample_rows
 from holdfast.tables.survey import Survey
 from holdfast.tables.values import as_numbers
 
@@ -186,38 +185,20 @@ def about_dropped(found: Survey, rows: CountedRows) -> list[str]:
         found: the survey.
         rows: how many of its rows were used.
     """
-    if found.known_task is not None:
-        return _about_rows_of_a_schema(found, rows)
-    lost = rows.read - rows.complete
-    if lost == 0:
-        return []
-    filled = {column.name for column in found.columns if column.fill is not None}
-    counts = {name: count for name, count in found.missing.items() if name not in filled}
-    worst = sorted(counts.items(), key=lambda item: -item[1])[:5]
-    most = ", ".join(f"{name} ({count})" for name, count in worst) or "values that could not be used"
+    faults, table, notes = rows.faults, found.table.name, list[str]()
+    if found.known_task is not None:  # a survey would have looked at the columns
+        for part in found.environment.columns:
+            if part.period is not None and faults.stray[part.name] and faults.missing[part.name] == rows.read:
+                raise ValueError(without_dates(part, faults.examples[part.name]))
+        for column in found.columns:
+            faults.check_kind(column, table)
+        notes = faults.about_stray(rows.read)
+    if rows.complete == rows.read:
+        return notes
+    reasons = "; ".join(faults.reasons()[:MOST_LISTED])
     if rows.complete == 0:
+        mend = "; --missing impute fills features, --exclude leaves columns out" if found.known_task is None else ""
         raise ValueError(
-            f"data must have complete rows, got {rows.read} rows of {found.table.name} with missing values in each: "
-            f"{most}; --missing impute fills features, --exclude leaves columns out"
+            f"data must have complete rows, got {rows.read} rows of {table} and none of them: {reasons}{mend}"
         )
-    return [f"{lost} of {rows.read} rows were left out because values are missing: {most}."]
-
-
-def _about_rows_of_a_schema(found: Survey, rows: CountedRows) -> list[str]:
-    """The survey has not read the table, so that all there is to know is what the fit has found."""
-    faults, table = rows.faults, found.table.name
-    for part in found.environment.columns:
-        if part.period is not None and faults.stray[part.name] and faults.missing[part.name] == rows.read:
-            raise ValueError(without_dates(part, faults.examples[part.name]))
-    for column in found.columns:
-        faults.check_kind(column, table)
-    reasons = "; ".join(faults.reasons())
-    if rows.complete == 0:
-        raise ValueError(
-            f"data must have rows that the schema can use, got {rows.read} rows of {table} and none of them: {reasons}"
-        )
-    lost = rows.read - rows.complete
-    return [
-        *faults.about_stray(rows.read),
-        *([f"{lost} of {rows.read} rows were left out: {reasons}."] if lost else []),
-    ]
+    return [*notes, f"{rows.read - rows.complete} of {rows.read} rows were left out: {reasons}."]

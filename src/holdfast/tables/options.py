@@ -19,15 +19,11 @@ SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon":
 
 
 @dataclass(frozen=True)
-class ReadingOptions:
-    """How a table is read, and what its columns are.
-
-    A list of columns may be one word with commas, `a,b`, unless a column is called that.
+class FileOptions:
+    """How the files of a table are read: all that a prediction takes, since the model knows its columns.
 
     Example:
-        >>> ReadingOptions(separator=";", decimal=",", exclude=("remark",)).given
-        ['separator', 'decimal', 'exclude']
-        >>> ReadingOptions(separator=",", decimal=",")
+        >>> FileOptions(separator=",", decimal=",")
         Traceback (most recent call last):
         ValueError: decimal must be another character than separator, got ',' for both
     """
@@ -38,20 +34,11 @@ class ReadingOptions:
     """Of text files: the decimal point or comma; found from the first lines if it is not given."""
     encoding: str | None = None
     """Of text files: such as utf-8, latin-1 or utf-16; found from the first lines if it is not given."""
-    categories: tuple[str, ...] = ()
-    """Columns of categories, even if they hold numbers."""
-    numeric: tuple[str, ...] = ()
-    """Columns of numbers; text in them counts as missing."""
-    exclude: tuple[str, ...] = ()
-    """Columns to leave out."""
     id: str | None = None
-    """Column that identifies rows: not a feature, but carried into predictions."""
-    missing: MissingRule = "auto"
-    """Rows with missing values: drop them, or impute the median or the most frequent value and add indicators; auto
-    drops at most 5 % of the rows and imputes otherwise."""
+    """Column that identifies rows: not a feature, but carried into predictions; a model remembers it."""
 
     def __post_init__(self) -> None:
-        for name in ("categories", "numeric", "exclude"):
+        for name in (field.name for field in fields(self) if field.default == ()):
             words = getattr(self, name)
             columns = (words,) if isinstance(words, str) else words
             named = isinstance(columns, Sequence) and all(isinstance(column, str) for column in columns)
@@ -84,34 +71,29 @@ class ReadingOptions:
     def refuse(self, names: tuple[str, ...], reason: str) -> None:
         """Raise a ValueError if one of these options is given, because it does not apply."""
         for name in names:
-            require(name not in self.given, f"{name} must be left out {reason}", repr(getattr(self, name)))
+            require(name not in self.given, f"{name} must be left out {reason}", repr(getattr(self, name, None)))
 
 
 @dataclass(frozen=True)
-class PredictionOptions:
-    """What a prediction takes of `ReadingOptions`: the model knows the rest.
+class ReadingOptions(FileOptions):
+    """How a table is read, and what its columns are.
+
+    A list of columns may be one word with commas, `a,b`, unless a column is called that.
 
     Example:
-        >>> PredictionOptions(separator=";").reading.given
-        ['separator']
+        >>> ReadingOptions(separator=";", decimal=",", exclude=("remark",)).given
+        ['separator', 'decimal', 'exclude']
     """
 
-    separator: str | None = None
-    """Of text files: the character between columns, or tab; found from the first lines if it is not given."""
-    decimal: Literal[".", ","] | None = None
-    """Of text files: the decimal point or comma; found from the first lines if it is not given."""
-    encoding: str | None = None
-    """Of text files: such as utf-8, latin-1 or utf-16; found from the first lines if it is not given."""
-    id: str | None = None
-    """Column that identifies rows and is carried into the predictions, instead of that of the model."""
-
-    def __post_init__(self) -> None:
-        _ = self.reading  # which checks them
-
-    @property
-    def reading(self) -> ReadingOptions:
-        """As `predict_table` takes them."""
-        return ReadingOptions(separator=self.separator, decimal=self.decimal, encoding=self.encoding, id=self.id)
+    categories: tuple[str, ...] = ()
+    """Columns of categories, even if they hold numbers."""
+    numeric: tuple[str, ...] = ()
+    """Columns of numbers; text in them counts as missing."""
+    exclude: tuple[str, ...] = ()
+    """Columns to leave out."""
+    missing: MissingRule = "auto"
+    """Rows with missing values: drop them, or impute the median or the most frequent value and add indicators; auto
+    drops at most 5 % of the rows and imputes otherwise."""
 
 
 class Columns(NamedTuple):

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from holdfast.tables.columns import COLUMN_TYPES, MOST_COUNTED, ScalarType
-from holdfast.tables.sampling import PART_SPAN
-from holdfast.tables.values import all_numbers, as_text, coded_text, grouped, is_date, is_number, text_counts
+from holdfast.tables.passes import row_counts
+from holdfast.tables.values import all_numbers, as_text, coded_text, grouped, is_date, is_number
 
 # Cells of another kind in at most this share of a column are missing values, not the end of the column.
 MOST_STRAY_TEXT = 0.01
@@ -120,11 +120,11 @@ def scan_column(cells: pd.Series, decimal: str = ".") -> ColumnScan:
     if by_type is not None:
         infinite = 0 if finite or by_type == "date" else int(np.isinf(all_numbers(cells)).sum())
         begin = pd.unique(cells.to_numpy()[: 2 * MOST_COUNTED])  # as a rule it shows that there are too many
-        values = None if len(begin) > MOST_COUNTED + 1 else _few(text_counts(as_text(cells)))
+        values = None if len(begin) > MOST_COUNTED + 1 else _few(_text_counts(as_text(cells)))
         fitting, infinities = Counter({by_type: rows - missing}), +Counter({by_type: infinite})
         return ColumnScan(rows, missing, fitting, infinities, values, rise=_rise(cells, missing), decimal=decimal)
     texts = as_text(cells)
-    counts = text_counts(texts)
+    counts = _text_counts(texts)
     different = coded_text(np.arange(len(counts)), list(counts))
     weights = np.array([*counts.values()], int)
     fitting, infinities, stray = Counter[str](), Counter[str](), {}
@@ -140,6 +140,12 @@ def scan_column(cells: pd.Series, decimal: str = ".") -> ColumnScan:
     thousands = min((text for text in counts if grouped(text, decimal)), default=None)
     rise = _rise(texts, missing)
     return ColumnScan(rows, missing, fitting, +infinities, _few(counts), stray, thousands, rise, decimal)
+
+
+def _text_counts(texts: pd.Series) -> dict[str, int]:
+    """How often each text of a category occurs."""
+    counts = np.bincount(texts.cat.codes.to_numpy() + 1, minlength=1 + len(texts.cat.categories))[1:]
+    return {text: count for text, count in zip(texts.cat.categories, counts.tolist(), strict=True) if count}
 
 
 def _few(counts: Mapping[str, int]) -> Counter[str] | None:
@@ -186,13 +192,3 @@ def scan_chunk(chunk: pd.DataFrame, decimal: str) -> TableScan:
         'category'
     """
     return TableScan({str(name): scan_column(chunk[name], decimal) for name in chunk.columns}, row_counts(chunk))
-
-
-def row_counts(chunk: pd.DataFrame) -> Counter[int]:
-    """The file or the partition of a chunk -> its rows in the chunk; nothing of no rows.
-
-    Example, of the second partition:
-        >>> row_counts(pd.DataFrame({"light": [1.0, 2.0]}, index=[PART_SPAN, PART_SPAN + 1]))
-        Counter({1: 2})
-    """
-    return Counter({int(chunk.index[0]) // PART_SPAN: len(chunk)}) if len(chunk) else Counter()

@@ -12,13 +12,13 @@ import pandas as pd
 
 from holdfast.core.progress import Progress
 from holdfast.core.validation import require
-from holdfast.tables.columns import COLUMN_TYPES, NUMBER, Column, check_features, features_of, groups_of
+from holdfast.tables.columns import COLUMN_TYPES, NUMBER, Column, check_features
 from holdfast.tables.encoding import RowEncoding
 from holdfast.tables.labels import EnvironmentRule, parse_environment, without_dates
 from holdfast.tables.models import TableModel, check_present
 from holdfast.tables.options import KNOWN_BY_MODELS, Columns, ReadingOptions, listed, named_columns
-from holdfast.tables.parts import CHUNK_ROWS, check_usable
 from holdfast.tables.passes import Passes, Table
+from holdfast.tables.reading import CHUNK_ROWS, check_usable
 from holdfast.tables.scan import ColumnScan, TableScan, scan_chunk
 from holdfast.tables.values import as_numbers
 
@@ -63,16 +63,6 @@ class Survey:
         return [self.target, *self.environment.names, *(column.name for column in self.columns)]
 
     @property
-    def features(self) -> list[str]:
-        """Names of the features."""
-        return features_of(self.columns)
-
-    @property
-    def groups(self) -> list[str]:
-        """For each feature, the column that it comes from."""
-        return groups_of(self.columns)
-
-    @property
     def reading(self) -> Columns:
         """What a pass for the fit reads."""
         return Columns(self.used, self.text, self.chunk_rows)
@@ -110,8 +100,8 @@ def survey(
         >>> from holdfast.tables.reading import open_table
         >>> path = Path(tempfile.mkdtemp()) / "plants.csv"
         >>> _ = path.write_text("light,soil,place,yield\n1,clay,hill,2\n2,sand,shore,3\n3,clay,hill,4\n")
-        >>> survey(open_table(path), "yield", "place").features
-        ['light', 'soil=sand']
+        >>> [column.features for column in survey(open_table(path), "yield", "place").columns]
+        [['light'], ['soil=sand']]
     """
     options, passes = options or ReadingOptions(), passes or Passes()
     roles = _roles(table, target, environment, options)
@@ -192,8 +182,8 @@ def survey_as(
         >>> model = TableModel(
         ...     task="regression", target="yield", columns=columns, coefficients=((2.0,),), intercepts=(1.0,)
         ... )
-        >>> survey_as(model, open_table(path), "yield").features
-        ['soil=sand']
+        >>> [column.features for column in survey_as(model, open_table(path), "yield").columns]
+        [['soil=sand']]
     """
     options = options or ReadingOptions()
     options.refuse(KNOWN_BY_MODELS, "with a schema, which says what the columns are")

@@ -88,12 +88,6 @@ def parsed_text(values: pd.Series, parse: Callable[[np.ndarray], np.ndarray]) ->
     return parse(np.array([*texts.cat.categories, None], object))[texts.cat.codes.to_numpy()]
 
 
-def text_counts(texts: pd.Series) -> dict[str, int]:
-    """How often each text of a category occurs."""
-    counts = np.bincount(texts.cat.codes.to_numpy() + 1, minlength=1 + len(texts.cat.categories))[1:]
-    return {text: count for text, count in zip(texts.cat.categories, counts.tolist(), strict=True) if count}
-
-
 def grouped(text: str, decimal: str = ".") -> bool:
     """Whether a text is a number with thousands separators."""
     return _GROUPED[decimal].fullmatch(text.strip()) is not None

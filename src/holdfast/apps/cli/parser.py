@@ -97,7 +97,8 @@ def _parameters(
 ) -> Iterator[inspect.Parameter]:
     """The fields of a data class, and of those inside it, as parameters of a function."""
     hints = get_type_hints(data_class, include_extras=True)
-    texts = {each.arg_name: each.description for each in parse_from_object(data_class).params}
+    described = (parse_from_object(each).params for each in data_class.__mro__ if is_dataclass(each))
+    texts = {each.arg_name: each.description for params in described for each in params}
     for field in fields(data_class):
         annotation = hints[field.name]
         hint, *metadata = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)

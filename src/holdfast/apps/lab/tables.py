@@ -183,7 +183,7 @@ def _parquet_rows(upload: Upload) -> int:
     import pyarrow.parquet
     from pyarrow import compute
 
-    from holdfast.tables.parts import own_words
+    from holdfast.tables.reading import own_words
 
     with own_words(upload.name):
         content = pa.BufferReader(upload.content)

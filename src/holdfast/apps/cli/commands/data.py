@@ -15,7 +15,7 @@ from holdfast.apps.cli.terminal import tables
 from holdfast.apps.cli.terminal.progress import progress
 from holdfast.core.progress import counted
 from holdfast.core.writing import STANDARD_STREAM, check_output_folder
-from holdfast.tables.options import PredictionOptions, ReadingOptions
+from holdfast.tables.options import FileOptions, ReadingOptions
 from holdfast.tables.remote import DataFile, check_output_file, data_file, writing
 
 # Options that apply to measurements; those that are not given are chosen by `holdfast.theory.examine`.
@@ -184,9 +184,9 @@ class AdviseArguments:
 
 def execute_advise(arguments: AdviseArguments) -> int:
     """Estimate, diagnose and print."""
-    from holdfast.tables.measurements import SUFFIXES
+    from holdfast.tables.reading import MEASUREMENT_SUFFIXES
 
-    if Path(arguments.data).suffix in SUFFIXES:
+    if Path(arguments.data).suffix in MEASUREMENT_SUFFIXES:
         _measurements(arguments)
     else:
         _table(arguments)
@@ -195,7 +195,7 @@ def execute_advise(arguments: AdviseArguments) -> int:
 
 def _measurements(arguments: AdviseArguments) -> None:
     from holdfast.apps.cli.terminal.simulations import show_findings
-    from holdfast.tables.measurements import read_measurements
+    from holdfast.tables.reading import read_measurements
     from holdfast.theory.findings import examine
 
     if arguments.target is not None or arguments.environment is not None:
@@ -250,7 +250,7 @@ class PredictArguments:
     data: Annotated[str, Positional("DATA")]
     """The table, with the columns of the table that was fitted: .csv, .tsv (also .gz), .parquet or .feather; a
     pattern such as 'data/*.csv' in quotes; an address such as s3://bucket/plants.csv; - for standard input."""
-    reading: PredictionOptions
+    reading: FileOptions
     more: Annotated[tuple[str, ...], Positional("MORE")] = ()
     """More files of the same table."""
     out: str | None = None
@@ -261,8 +261,7 @@ class PredictArguments:
 
 def execute_predict(arguments: PredictArguments) -> int:
     """Predict chunk by chunk."""
-    from holdfast.tables.models import TableModel
-    from holdfast.tables.predictions import predict_table
+    from holdfast.tables.models import TableModel, predict_table
     from holdfast.tables.reading import TEXT_SUFFIXES
 
     data, out = (arguments.data, *arguments.more), data_file(arguments.out or STANDARD_STREAM)
@@ -271,7 +270,7 @@ def execute_predict(arguments: PredictArguments) -> int:
     if out == STANDARD_STREAM and arguments.overwrite:
         raise ValueError("overwrite must be left out if no file is written: --out names one")
     check_output_file(out, list(TEXT_SUFFIXES), overwrite=arguments.overwrite)
-    predictions = predict_table(TableModel.load(arguments.model), data, arguments.reading.reading)
+    predictions = predict_table(TableModel.load(arguments.model), data, arguments.reading)
     chunks = iter(predictions)
     first = next(chunks)  # report what is wrong with the table before anything is printed
     separator = "\t" if ".tsv" in out.name.lower() else ","

@@ -1,15 +1,18 @@
-"""How a text file is written: encoding, separator and decimal sign, found from its first lines."""
+"""Text files: how one is written (encoding, separator, decimal sign), found from its first lines, and its chunks."""
 
 import codecs
 import csv
 import gzip
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
-from holdfast.tables.options import ReadingOptions
+import pandas as pd
+
+from holdfast.tables.options import Columns, FileOptions
+from holdfast.tables.remote import DataFile
 
 # Enough for some hundred lines, little enough to be read at once.
 SAMPLE_BYTES = 1 << 16
@@ -20,6 +23,8 @@ FEWEST_LINES, LONGEST_LINE = 3, 1 << 24
 CANDIDATES = (",", "|", ";", "\t")
 # Rows that a separator must split like the header, or it is none.
 LEAST_AGREEMENT = 0.9
+# Of so many rows at the beginning of a text file, that many different values make a column no category.
+LOOKED_AT, MANY = 2_000, 1_000
 # First bytes -> the encoding that they stand for.
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 # Bytes that are control characters in Latin-1 and not in the encoding of Windows, and those that are none of its own.
@@ -67,7 +72,7 @@ def first_lines(file: BinaryIO | gzip.GzipFile) -> bytes:
     return sample + b"".join(more) + (b"" if more[-1] else b"\n")  # at the end of the file no line is cut
 
 
-def find_dialect(sample: bytes, name: str, options: ReadingOptions | None = None, usual: str = ",") -> TextDialect:
+def find_dialect(sample: bytes, name: str, options: FileOptions | None = None, usual: str = ",") -> TextDialect:
     """Find what the options leave open.
 
     Args:
@@ -76,7 +81,7 @@ def find_dialect(sample: bytes, name: str, options: ReadingOptions | None = None
         options: what is known.
         usual: the separator that the name of the file suggests.
     """
-    options = options or ReadingOptions()
+    options = options or FileOptions()
     notes = []
     marked = next((meant for mark, meant in _MARKS.items() if sample.startswith(mark)), None)
     encoding = options.encoding or marked or _encoding(sample)
@@ -155,3 +160,42 @@ def _decimal(rows: Sequence[Sequence[str]], separator: str) -> Literal[".", ","]
     if commas == points:
         return None
     return "," if commas > points else "."
+
+
+def text_chunks(
+    path: DataFile, dialect: TextDialect, decimal: Literal[".", ","], names: Sequence[str], columns: Columns
+) -> Iterator[tuple[dict[str, pd.Series], float]]:
+    """The cells of some columns in chunks of bounded size, as of `arrow_chunks`.
+
+    What may be a category is text, and so 01 is not 1; of a column that begins with many different values pandas finds
+    the type, chunk by chunk.
+
+    Args:
+        path: a text file.
+        dialect: how it is written.
+        decimal: the decimal sign of its table.
+        names: of all its columns.
+        columns: to be read.
+    """
+    form: dict[str, Any] = {
+        "sep": dialect.separator,
+        "decimal": decimal,
+        "encoding": dialect.encoding,
+        "compression": "gzip" if path.name.lower().endswith(".gz") else None,
+        "header": 0,
+        "names": list(names),
+        "index_col": False,
+        "skipinitialspace": dialect.separator != " ",
+        "low_memory": False,  # otherwise pandas would find different types for parts of a chunk
+    }
+    size = max(path.stat().st_size, 1)
+    with path.open("rb") as file:
+        begin = pd.read_csv(file, dtype=str, nrows=LOOKED_AT, **form)
+        as_found = {name for name in columns.names if name not in columns.text and begin[name].nunique() > MANY}
+        # All columns are read, because pandas would not notice rows that are too long otherwise.
+        types = {name: str for name in names if name not in as_found}
+        file.seek(0)
+        with pd.read_csv(file, dtype=types, chunksize=columns.rows, **form) as reader:
+            for chunk in reader:
+                # of a compressed file the compressed bytes; the reader is ahead by a buffer
+                yield {name: chunk[name] for name in columns.names}, file.tell() / size

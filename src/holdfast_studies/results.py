@@ -12,12 +12,11 @@ import xarray as xr
 from holdfast.core.fingerprint import fingerprint
 from holdfast.core.progress import Progress
 from holdfast.core.worker import StoppedError, current_worker, working
-from holdfast.sweeps.engines.base import Engine
-from holdfast.sweeps.engines.threads import ThreadEngine
-from holdfast.sweeps.store.codecs import DATASETS
+from holdfast.sweeps.engines.local import Engine, ThreadEngine
 from holdfast.sweeps.store.naming import Cell, CodeVersion, Key
+from holdfast.sweeps.store.packing import DATASETS
 from holdfast.sweeps.store.store import FOLDER, LOST, Store
-from holdfast.sweeps.store.work import CellBatches, Report, compute_each
+from holdfast.sweeps.store.work import CellBatches, CellWork, Report, compute_each
 
 # Experiments that are computed at the same time by default. While one is traced or compiles, on one core, the others
 # compute; with two, both do so at times, and a core has nothing to do.
@@ -66,9 +65,8 @@ def computed(
         for where, cells, shared in ((store, lasting, code), (scratch, passing, None)):
             if not cells:
                 continue
-            ended = compute_each(
-                where, list(cells.values()), work, engine, report, code=shared, total=len(cells), batches=batches
-            )
+            doing = CellWork(where, work, batches, shared)
+            ended = compute_each(doing, list(cells.values()), engine, report, len(cells))
             with closing(ended):
                 for name, reason in ended:
                     value = where.load(cells[name].name) if reason is None else None

@@ -21,7 +21,7 @@ from holdfast.core.progress import Progress
 from holdfast.core.writing import checked_folder, write_text
 from holdfast.plots.bands import write_figure
 from holdfast.sensing.trajectory import versions
-from holdfast.sweeps.engines.base import Engine, check_engine
+from holdfast.sweeps.engines.local import Engine, check_engine
 from holdfast.sweeps.store.naming import Key
 from holdfast_studies.claims import Claim, Statement, coverage
 from holdfast_studies.experiment import Effort, Experiment

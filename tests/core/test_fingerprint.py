@@ -18,7 +18,7 @@ PACKAGE = {
     "def simulate():\n    return SCALE\n\ndef draw():\n    return OTHER\n",
     "named": 'LAW = "ours.callee:STEP"\nNOTE = "ours.other"\n',
     "starred": "from ours.sliced import *\n",
-    "saving": "from holdfast.sweeps.store.store import Store\nfrom holdfast.sweeps.store import codecs\n",
+    "saving": "from holdfast.sweeps.store.store import Store\nfrom holdfast.sweeps.store import packing\n",
     "typed": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ours.callee import STEP\n",
     "uses_lazy": "import ours.lazy as lazy\n",
     "uses_one": "from ours.lazy import part\n",
@@ -137,7 +137,7 @@ def test_sweeps_are_bound_to_the_code_of_their_numbers_and_to_no_other(code_of_a
         "sensing/problem",
         "sensing/oracles/",
         "algorithms/",
-        "sweeps/recording",
+        "sweeps/programs",
     ):
         assert code_of_a_sweep((numerical,)) != before, numerical
 

@@ -31,7 +31,7 @@ def plants():
 
 
 def test_a_cluster_that_is_not_there_ends_a_fit_in_one_sentence(plants, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("holdfast.sweeps.engines.clusters.CONNECTING", 0.2)
+    monkeypatch.setattr("holdfast.sweeps.engines.remote.CONNECTING", 0.2)
     plants.to_csv(tmp_path / "plants.csv", index=False)
     arguments = ["fit", str(tmp_path / "plants.csv"), "--target", "grown", "--dask"]
     assert main([*arguments, "tcp://127.0.0.1:9"]) == 1

@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from holdfast.core.cell_result import CellResult
-from holdfast.sweeps.recording import QUANTILE, QUANTILES, reduced
+from holdfast.sweeps.programs import QUANTILE, QUANTILES, reduced
 
 STEPS = np.arange(0, 50, 10)
 # Of six runs, the signal grows tenfold a record; three of them diverge on the way.

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.sweeps import cost, estimate_sweep, run_sweep, specify
 from holdfast.sweeps.cells import SweepCells, runs_of_a_cell
-from holdfast.sweeps.running import planned
+from holdfast.sweeps.results import planned
 
 SETTINGS = {"steps": 400, "every": 10, "oracle": "population"}
 

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from holdfast import Settings
-from holdfast.sweeps import open_sweep, run_sweep, running, specify, sweep, sweep_status
+from holdfast.sweeps import open_sweep, results, run_sweep, specify, sweep, sweep_status
 from holdfast.sweeps.engines import ThreadEngine
 
 pytestmark = pytest.mark.usefixtures("users_folder")
@@ -52,7 +52,7 @@ def test_growing_computes_only_what_is_new_and_opens_in_the_order_asked_for(tmp_
         seeds = int(random.integers(1, 12))
         axes = {"scale": scale, "word": word, "seeds_per_cell": 3}
         chosen = specify({}, axes, seeds=seeds, program="programs_of_a_user:square")
-        _, cells = running.planned(chosen, tmp_path)
+        _, cells = results.planned(chosen, tmp_path)
         wanted = {(x, y, block) for x in scale for y in word for block in range(-(-seeds // cells.runs))}
         assert run_sweep(chosen, tmp_path).computed == len(wanted - done)
         done |= wanted

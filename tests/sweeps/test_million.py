@@ -21,7 +21,7 @@ from dataclasses import replace
 packages = "cloudpickle cyclopts dask distributed fsspec lazy_loader matplotlib msgspec optax pandas rich sklearn"
 sys.modules.update(dict.fromkeys([*packages.split(), "threadpoolctl", "typing_extensions", "xarray", "zarr"]))
 
-from holdfast.sweeps.engines.threads import DeviceEngine, ThreadEngine
+from holdfast.sweeps.engines.local import DeviceEngine, ThreadEngine
 from holdfast.sweeps.results import requested_cells
 from holdfast.sweeps.running import run_sweep
 from holdfast.sweeps.specification import read_sweep

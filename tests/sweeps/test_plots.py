@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from holdfast.core.outcome import Code
 from holdfast.plots.bands import style
 from holdfast.sweeps import open_sweep, plot_sweep, sweep
-from holdfast.sweeps.figures.summary import FEW, NONE_LEFT
+from holdfast.sweeps.summary import FEW, NONE_LEFT
 from sweeps.drawn import DIVERGED_AT, SIGNAL, STEPS, legend_of, named_marks, results
 
 
@@ -217,8 +217,9 @@ def test_panels_are_balanced(count, shape):
     data = xr.Dataset(
         {"error": (("c", "a", "b", "seed"), values)}, {"a": [1.0, 2.0], "b": [1.0, 2.0], "c": np.arange(count)}
     )
-    grid = plot_sweep(data, "a", "b").axes[0].get_subplotspec().get_gridspec()
-    assert grid.get_geometry() == shape
+    *panels, _ = plot_sweep(data, "a", "b").axes
+    assert panels[0].get_subplotspec().get_gridspec().get_geometry() == shape
+    assert [axes.get_title(loc="left") for axes in panels] == ([f"c {c}" for c in range(count)] if count > 1 else [""])
 
 
 @pytest.mark.parametrize(("scale", "other", "values"), [
@@ -229,9 +230,8 @@ def test_a_range_is_drawn_on_the_scale_of_its_design(scale, other, values):
     """Without it, the draws would be taken for something else."""
     data = xr.Dataset({"error": (("point", "seed"), np.ones((4, 2)))}, {"rate": ("point", values)})
     assert plot_sweep(data, "rate").axes[0].get_xscale() == other
-    data = data.assign_attrs(scales={"rate": scale}).assign_coords(bias=("point", [1.0, 2.0, 3.0, 4.0]))
+    data = data.assign_attrs(scales={"rate": scale})
     assert plot_sweep(data, "rate").axes[0].get_xscale() == scale
-    assert plot_sweep(data, "bias", "rate").axes[0].get_yscale() == scale
     assert plot_sweep(data, "point").axes[0].get_xscale() == "linear"
 
 
@@ -253,12 +253,13 @@ def test_wide_values_have_a_logarithmic_axis_upwards():
         assert plot_sweep(data, "a").axes[0].get_yscale() == scale
 
 
-def test_colours_are_those_of_the_style_and_none_is_used_twice():
-    for count in (5, 8):
+def test_colours_are_those_of_the_style_and_lines_differ_by_more():
+    for count in (5, 8, 16):
         data = xr.Dataset({"error": (("b", "a", "seed"), np.ones((count, 2, 1)))}, {"a": [1.0, 2.0]})
         data = data.assign_coords(b=np.arange(count))
-        colours = [to_hex(line.get_color()) for line in plot_sweep(data, "a").axes[0].lines]
-        assert len(set(colours)) == count
+        lines = plot_sweep(data, "a").axes[0].lines
+        assert len({(to_hex(line.get_color()), line.get_linestyle(), line.get_marker()) for line in lines}) == count
+        assert len({(line.get_linestyle(), line.get_marker()) for line in lines[:4]}) == 4  # without colours
     with style():
         first = to_hex("C0")
     assert plot_sweep(data.isel(b=[0]), "a").axes[0].lines[0].get_color() == first
@@ -286,12 +287,12 @@ def test_the_step_of_divergence_is_about_the_runs_that_diverged():
     figure = plot_sweep(trajectories, "bias", quantity="diverged_at", over="mean")
     np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [np.mean([15, 30, 30])])
     assert "diverged_at: mean over 6 seeds, band" in figure.get_suptitle()
-    assert "left out: 3 of 6 runs that did not diverge" in figure.get_suptitle()
+    assert "no finite number: 3 of 6 runs" in figure.get_suptitle()
     data = map_with_gaps()
     figure = plot_sweep(data, "a", "b", quantity="diverged_at")
     assert named_marks(figure) == [NONE_LEFT]
-    assert "left out: 25 of 36 runs that did not diverge" in figure.get_suptitle()
-    with pytest.raises(ValueError, match=r"a number to draw, got none \(left out: 12 of 12 runs that did not"):
+    assert "no finite number: 25 of 36 runs" in figure.get_suptitle()
+    with pytest.raises(ValueError, match=r"a number to draw, got none \(no finite number: 12 of 12 runs"):
         plot_sweep(data, "b", quantity="diverged_at", at={"a": 2.0})
 
 
@@ -301,13 +302,13 @@ def test_a_result_without_numbers_is_refused():
         plot_sweep(data, "bias")
 
 
-def test_a_map_over_steps_and_a_setting_of_points_is_refused():
+def test_a_map_over_settings_of_points_is_left_to_xarray():
     values = np.ones((2, 3, len(STEPS)))
     data = xr.Dataset(
         {"spurious": (("point", "seed", "step"), values)},
         {"point": [0, 1], "step": STEPS, "rate": ("point", [0.1, 0.2]), "bias": ("point", [1.0, 2.0])},
     )
-    with pytest.raises(ValueError, match=r"x and y must be two axes .*, got 'step' and 'rate'"):
-        plot_sweep(data, "step", "rate")
-    for x, y in (("rate", "bias"), ("step", "point")):
-        assert plot_sweep(data, x, y, at={} if x == "step" else {"step": 40}).axes[0].get_xlabel() == x
+    for x, y in (("step", "rate"), ("rate", "bias")):
+        with pytest.raises(ValueError, match=rf"two axes .*Dataset.plot.scatter.*, got '{x}' and '{y}'"):
+            plot_sweep(data, x, y)
+    assert plot_sweep(data, "step", "point").axes[0].get_xlabel() == "step"

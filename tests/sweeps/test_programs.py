@@ -10,7 +10,7 @@ from holdfast.completion.summary import summarise
 from holdfast.completion.training import simulate_completion
 from holdfast.sensing.network import QuadraticNetworkSettings, execute_network
 from holdfast.sweeps import sweep
-from holdfast.sweeps.recording import RESERVED
+from holdfast.sweeps.programs import RESERVED
 
 pytestmark = pytest.mark.usefixtures("users_folder")
 

@@ -16,12 +16,12 @@ from holdfast import Settings, simulate
 from holdfast.core.outcome import outcome_codes, outcomes
 from holdfast.core.run import _advance
 from holdfast.sensing.simulation import execute
-from holdfast.sweeps import QUANTILES, open_sweep, plot_sweep, run_sweep, running, specify, sweep, sweep_status
+from holdfast.sweeps import QUANTILES, open_sweep, plot_sweep, results, run_sweep, specify, sweep, sweep_status
+from holdfast.sweeps.cells import CellProgram
 from holdfast.sweeps.engines import RefusedWorkerError, ThreadEngine
 from holdfast.sweeps.engines.remote import Payload
 from holdfast.sweeps.programs import program_of
 from holdfast.sweeps.results import results_path
-from holdfast.sweeps.running import CellProgram
 from holdfast.sweeps.store.work import CellWork
 from holdfast_studies import reproduce
 from holdfast_studies.comparison import compare
@@ -245,7 +245,7 @@ def test_a_worker_that_knows_an_older_program_is_refused(tmp_path, monkeypatch):
     """It would answer in no time, take cell after cell, and fail nearly the whole sweep."""
     chosen = specify({}, {"scale": [1.0]}, seeds=2, program="programs_of_a_user:square")
     code, folder = program_of(chosen.program).code(), str(Path(__file__).parent)
-    store, cells = running.prepare(chosen, tmp_path / "results.zarr")
+    store, cells = results.prepare(chosen, tmp_path / "results.zarr")
     current, missing = (
         Payload.of(CellWork(store, CellProgram(replace(chosen, program=name, axes=()), folder), None, code))
         for name in (chosen.program, "no_such_module:square")

@@ -9,8 +9,8 @@ import pytest
 
 from holdfast import Settings
 from holdfast.sweeps import estimate_sweep, read_sweep, specify
-from holdfast.sweeps.combinations import MOST_CHECKED
 from holdfast.sweeps.designs import axis_values, drawn
+from holdfast.sweeps.specification import MOST_CHECKED
 
 SMALL = {"dimension": 8, "steps": 20, "oracle": "population"}
 

@@ -12,8 +12,7 @@ from holdfast.apps.cli.main import main
 from holdfast.core import CellResult
 from holdfast.sweeps import run_sweep, specify, sweep_status
 from holdfast.sweeps.engines import ThreadEngine
-from holdfast.sweeps.results import results_path
-from holdfast.sweeps.running import prepare
+from holdfast.sweeps.results import prepare, results_path
 from sweeps.store.waiting import wait_until
 
 PROGRAM = """

@@ -5,7 +5,7 @@ import pytest
 
 from holdfast.sweeps import open_sweep, programs, running
 from holdfast.sweeps.cells import SweepCells, cells_together, runs_of_a_cell
-from holdfast.sweeps.engines.threads import ThreadEngine
+from holdfast.sweeps.engines.local import ThreadEngine
 from holdfast.sweeps.specification import specify
 from sweeps.store.cell_files import cell_files
 

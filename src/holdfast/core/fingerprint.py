@@ -11,6 +11,7 @@ from functools import cache
 from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from platform import python_version
 from typing import NamedTuple
 
 from holdfast.core.validation import PACKAGES
@@ -28,14 +29,14 @@ _STORAGE = (f"{_PACKAGE}.sweeps.store.", f"{_PACKAGE}.sweeps.engines.")
 
 @cache  # reading the metadata of a package takes longer than reading a small result
 def installed_version(package: str) -> str:
-    """The version of a package, or "none" where it is not installed.
+    """The version of a package, or "none" where it is not installed; "python" is that of the interpreter.
 
     Example:
         >>> installed_version("numpy")[0].isdigit(), installed_version("a package that nobody wrote")
         (True, 'none')
     """
     try:
-        return version(package)
+        return python_version() if package == "python" else version(package)
     except PackageNotFoundError:
         return "none"
 

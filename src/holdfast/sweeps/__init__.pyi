@@ -2,17 +2,14 @@ from . import engines as engines
 from . import store as store
 from .cost import SweepEstimate as SweepEstimate
 from .cost import estimate_sweep as estimate_sweep
-from .figures import SeedBand as SeedBand
-from .figures import SweepSummary as SweepSummary
 from .figures import plot_sweep as plot_sweep
-from .figures import summarise_sweep as summarise_sweep
 from .phase_diagram import draw_phase_diagram as draw_phase_diagram
 from .phase_diagram import open_phase_diagram as open_phase_diagram
 from .phase_diagram import phase_diagram as phase_diagram
 from .phase_diagram import phase_sweep as phase_sweep
 from .programs import PROGRAMS as PROGRAMS
-from .recording import QUANTILES as QUANTILES
-from .recording import RECORDS as RECORDS
+from .programs import QUANTILES as QUANTILES
+from .programs import RECORDS as RECORDS
 from .results import export_sweep as export_sweep
 from .results import open_sweep as open_sweep
 from .running import run_sweep as run_sweep
@@ -23,3 +20,5 @@ from .specification import specify as specify
 from .status import SweepStatus as SweepStatus
 from .status import prune_sweep as prune_sweep
 from .status import sweep_status as sweep_status
+from .summary import SweepSummary as SweepSummary
+from .summary import summarise_sweep as summarise_sweep

@@ -6,12 +6,16 @@ number of seeds. The last block may reach beyond the seeds that were requested.
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from holdfast.sweeps.programs import program_of
-from holdfast.sweeps.recording import merges_seeds
+import numpy as np
+
+from holdfast.core.cell_result import CellResult
+from holdfast.core.names import Named, modules_in
+from holdfast.sweeps.programs import ProgramFunction, check_form, checked, merges_seeds, program_of, reduced
 from holdfast.sweeps.specification import Sweep
 from holdfast.sweeps.store.naming import Cell, cell_name, settings_hash
 
@@ -189,3 +193,58 @@ def describe_point(point: Mapping[str, Any]) -> str:
     first, last = point["seeds"]
     seeds = f"seed {first}" if first == last else f"seeds {first} to {last}"
     return ", ".join([*(f"{name}={value}" for name, value in point.items() if name != "seeds"), seeds])
+
+
+@dataclass(frozen=True)
+class CellProgram:
+    """What a worker computes for a cell. Picklable.
+
+    Attributes:
+        sweep: what is swept, without its axes: cells have their values.
+        folder: of the command, in which user modules may lie.
+    """
+
+    sweep: Sweep
+    folder: str
+    _first: list[CellResult] = field(default_factory=list, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Loaded only by a worker that can import the program: another one would fail cell after cell, in no time."""
+        return _loaded, (self.sweep, self.folder)
+
+    @cached_property
+    def function(self) -> ProgramFunction:
+        """Settings of a cell, seeds -> what is found."""
+        return program_of(self.sweep.program).load(self.folder)
+
+    def __call__(self, cell: SweepCell) -> CellResult:
+        """The records of one cell."""
+        with modules_in(self.folder):
+            return self._recorded(cell, self.function(self._settings(cell), np.array(cell.seeds)))
+
+    def kind(self, cell: SweepCell) -> Hashable:
+        """What cells must have in common to be computed together: the seeds, and settings that shape the program."""
+        free = program_of(self.sweep.program).free
+        return cell.seeds, tuple((name, value) for name, value in cell.point.items() if name not in free)
+
+    def together(self, cells: Sequence[SweepCell]) -> list[CellResult]:
+        """The records of several cells of one kind."""
+        function = Named(program_of(self.sweep.program).together, "").load()
+        found = function(list(map(self._settings, cells)), np.array(cells[0].seeds))
+        return list(map(self._recorded, cells, found))
+
+    def _settings(self, cell: SweepCell) -> dict[str, Any]:
+        return {**self.sweep.settings, **cell.point}
+
+    def _recorded(self, cell: SweepCell, found: Any) -> CellResult:
+        result = reduced(checked(found, len(cell.seeds), cell.point), self.sweep.record)
+        if not self._first:
+            self._first.append(result)
+        check_form(self._first[0], result)
+        return result
+
+
+def _loaded(sweep: Sweep, folder: str) -> CellProgram:
+    program = CellProgram(sweep, folder)
+    program.function  # noqa: B018 (or an error, before the first cell)
+    return program

@@ -13,8 +13,7 @@ from holdfast.core.names import Named
 from holdfast.core.validation import require
 from holdfast.core.worker import working
 from holdfast.sweeps.cells import SweepCells, runs_of_a_cell
-from holdfast.sweeps.programs import program_of
-from holdfast.sweeps.recording import QUANTILES, checked, merges_seeds, reduced
+from holdfast.sweeps.programs import QUANTILES, checked, merges_seeds, program_of, reduced
 from holdfast.sweeps.specification import Sweep
 from holdfast.sweeps.store.store import Store
 
@@ -98,7 +97,7 @@ def estimate_sweep(
 
     Args:
         sweep: what is swept.
-        planned: what `holdfast.sweeps.running.planned` finds in a folder, in which some cells may be finished; None: a
+        planned: what `holdfast.sweeps.results.planned` finds in a folder, in which some cells may be finished; None: a
             new folder.
         platform: of jax, where it will run; by default the one that jax has here.
         probe: estimate the time, by running a few steps of one cell of each kind. User functions are not run.

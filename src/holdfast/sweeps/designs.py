@@ -170,16 +170,6 @@ def drawn(axes: Mapping[str, Any], count: int, seed: int = 0, whole: Collection[
     return Axis(POINT, {name: tuple(values) for name, values in zip(laws, columns, strict=True)})
 
 
-def scales_of(axes: Mapping[str, Any]) -> dict[str, ScaleName]:
-    """The scale of each axis that is a range, of a grid or a random design; lists have none.
-
-    Example:
-        >>> scales_of({"step_size": {"low": 0.01, "high": 0.1, "scale": "log"}, "bias": [0.0, 1.0]})
-        {'step_size': 'log'}
-    """
-    return {name: axis.get("scale", "linear") for name, axis in axes.items() if isinstance(axis, Mapping)}
-
-
 def _law(name: str, axis: Any, whole: bool) -> Any:
     """A function of a number from 0 to 1: a value."""
     if not isinstance(axis, Mapping):

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import platform
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -12,23 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast import __version__
 from holdfast.core.addresses import is_address
 from holdfast.core.cell_result import CellResult
 from holdfast.core.progress import counted
 from holdfast.core.validation import require
-from holdfast.core.writing import replacing
-from holdfast.sweeps.cells import SweepCells
+from holdfast.core.writing import check_output_folder, replacing
+from holdfast.sweeps.cells import SweepCells, runs_of_a_cell
+from holdfast.sweeps.cost import checked_size
 from holdfast.sweeps.designs import Axis
-from holdfast.sweeps.recording import FAILED, FINISHED, SECONDS, SEED_DIMENSION, check_form, merges_seeds
+from holdfast.sweeps.programs import FAILED, FINISHED, SECONDS, SEED_DIMENSION, check_form, merges_seeds, program_of
 from holdfast.sweeps.specification import Sweep
-from holdfast.sweeps.store.codecs import CELLS
 from holdfast.sweeps.store.files import files_at
 from holdfast.sweeps.store.leases import LEASE_SUFFIX
-from holdfast.sweeps.store.packing import Packed, pack, unpack
+from holdfast.sweeps.store.packing import CELLS, Packed, pack, unpack
 from holdfast.sweeps.store.store import Store
 
 if TYPE_CHECKING:
     import xarray as xr
+
 
 RESULTS, SUFFIX = "results.zarr", ".zarr"
 """The result inside of the folder of a sweep, and what names of zarr groups end in."""
@@ -98,6 +101,65 @@ def read_request(store: Store[CellResult]) -> SweepCells | None:
     head, columns = packed
     axes = tuple(Axis(name, {each: tuple(columns[each].tolist()) for each in own}) for name, own in head["axes"])
     return SweepCells(Sweep(**head["sweep"], axes=axes), *head["cells"])
+
+
+def prepare(sweep: Sweep, out: str | Path, *, overwrite: bool = False) -> tuple[Store[CellResult], SweepCells]:
+    """The store and the cells of a sweep in a folder, new or resumed; an error is raised before anything is written."""
+    try:
+        store, cells = planned(sweep, out)
+    except ConflictError:
+        if not overwrite:
+            raise
+        store, cells = planned(sweep, out, overwrite=True)
+        for path in list(store.files.walk()):
+            store.files.delete(path)
+    try:
+        if not is_address(results_path(out)):
+            check_output_folder(Path(results_path(out)).parent)
+        write_request(store, cells)
+        store.tidy()
+    except (OSError, ValueError):  # a read-only folder is fine if nothing has to be computed
+        if next(store.missing(cells, verify=False), None) is not None:
+            raise
+    return store, cells
+
+
+def planned(sweep: Sweep, out: str | Path, *, overwrite: bool = False) -> tuple[Store[CellResult], SweepCells]:
+    """As `prepare`, but nothing is written."""
+    checked_size(sweep)
+    program = program_of(sweep.program)
+    program.load()
+    code, store, path = program.code(), store_at(out), results_path(out)
+    before, runs = read_request(store), runs_of_a_cell(sweep, code.platform)
+    if before is None and not overwrite and _is_taken(path) and not store.finished():  # or the request is damaged
+        raise ConflictError(f"{without_cells(path)}; choose another folder, got {path!r}")
+    if before is not None:
+        if not overwrite:
+            _check_same(before.sweep, sweep, store)
+        same = (before.sweep.program, before.sweep.record) == (sweep.program, sweep.record)
+        if same and before.about["platform"] == code.platform and not merges_seeds(sweep.record):
+            runs = before.runs  # so that what is finished is reused
+    packages = code.versions
+    fingerprint = packages.pop("code with the digest")
+    versions = {"holdfast": __version__, **packages, "python": platform.python_version(), "platform": code.platform}
+    about = {"platform": code.platform, "code": fingerprint, "packages": packages, "versions": versions}
+    return store, SweepCells(sweep, runs, code.digest, about)
+
+
+def _is_taken(path: str) -> bool:
+    return files_at(path).read("zarr.json") is not None or (not is_address(path) and os.path.lexists(path))
+
+
+def _check_same(before: Sweep, now: Sweep, store: Store[Any]) -> None:
+    """Refuse to replace the result of another sweep: what both fix must be the same, if something is finished."""
+    both = [
+        (f"settings.{name}", before.settings[name], now.settings[name])
+        for name in now.settings
+        if name in before.settings
+    ]
+    for name, old, new in [("program", before.program, now.program), ("record", before.record, now.record), *both]:
+        if json.dumps(old) != json.dumps(new) and store.finished():
+            raise ConflictError(f"{name} must be {old!r} as in the folder (choose another folder), got {new!r}")
 
 
 def requested_cells(folder: str | Path) -> tuple[Store[CellResult], SweepCells]:

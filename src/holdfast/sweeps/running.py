@@ -1,55 +1,39 @@
 """Run a sweep: its missing cells are computed by an engine and saved one by one."""
 
-import json
 import os
-import platform
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast import __version__
-from holdfast.core.addresses import is_address
-from holdfast.core.cell_result import CellResult
-from holdfast.core.names import Named, modules_in
+from holdfast.completion.settings import CompletionSettings
+from holdfast.completion.training import LayerPaths, Simulation, problem_of
 from holdfast.core.progress import Progress, counted
-from holdfast.core.writing import check_output_folder
 from holdfast.sensing.settings import Settings
-from holdfast.sweeps.cells import (
-    SweepCell,
-    SweepCells,
-    cells_together,
-    describe_point,
-    failed_settings,
-    runs_of_a_cell,
-)
-from holdfast.sweeps.cost import checked_size
-from holdfast.sweeps.engines.base import Engine, check_engine
-from holdfast.sweeps.engines.options import default_engine
-from holdfast.sweeps.programs import ProgramFunction, program_of
-from holdfast.sweeps.recording import RecordName, check_form, checked, merges_seeds, reduced
+from holdfast.sweeps.cells import CellProgram, cells_together, describe_point, failed_settings
+from holdfast.sweeps.designs import Axis
+from holdfast.sweeps.engines.local import Engine, check_engine, default_engine
+from holdfast.sweeps.programs import SEEDING, RecordName, program_of
 from holdfast.sweeps.results import (
     ConflictError,
     export_sweep,
     notes_on,
-    read_request,
+    open_sweep,
+    planned,
+    prepare,
     read_results,
     results_path,
-    store_at,
-    without_cells,
-    write_request,
 )
 from holdfast.sweeps.specification import Sweep, specify
-from holdfast.sweeps.store.files import files_at
-from holdfast.sweeps.store.store import Store
-from holdfast.sweeps.store.work import CellBatches, Report, WorkOutcome, compute
+from holdfast.sweeps.store.work import CellBatches, FailedCellsError, Report, WorkOutcome, compute
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from holdfast.sensing.trajectory import Trajectory
 
 
 def sweep(
@@ -155,115 +139,73 @@ def run_sweep(
     return outcome._replace(finished_before=finished, notes=notes_on(store, cells))
 
 
-def prepare(sweep: Sweep, out: str | Path, *, overwrite: bool = False) -> tuple[Store[CellResult], SweepCells]:
-    """The store and the cells of a sweep in a folder, new or resumed; an error is raised before anything is written."""
-    try:
-        store, cells = planned(sweep, out)
-    except ConflictError:
-        if not overwrite:
-            raise
-        store, cells = planned(sweep, out, overwrite=True)
-        for path in list(store.files.walk()):
-            store.files.delete(path)
-    try:
-        if not is_address(results_path(out)):
-            check_output_folder(Path(results_path(out)).parent)
-        write_request(store, cells)
-        store.tidy()
-    except (OSError, ValueError):  # a read-only folder is fine if nothing has to be computed
-        if next(store.missing(cells, verify=False), None) is not None:
-            raise
-    return store, cells
+def saved_trajectory(
+    settings: Settings, out: str | Path, *, overwrite: bool = False, report: Report | None = None
+) -> "Trajectory":
+    """As `holdfast.simulate`, computed cell by cell; what is beside the zarr group already is not computed again.
 
+    Args:
+        settings: what to simulate.
+        out: NAME.zarr, which `Trajectory.load` reads.
+        overwrite: replace a group of other settings; without it, that is an error.
+        report: see `holdfast.sweeps.store.work.Report`.
 
-def planned(sweep: Sweep, out: str | Path, *, overwrite: bool = False) -> tuple[Store[CellResult], SweepCells]:
-    """As `prepare`, but nothing is written."""
-    checked_size(sweep)
-    program = program_of(sweep.program)
-    program.load()
-    code, store, path = program.code(), store_at(out), results_path(out)
-    before, runs = read_request(store), runs_of_a_cell(sweep, code.platform)
-    if before is None and not overwrite and _is_taken(path) and not store.finished():  # or the request is damaged
-        raise ConflictError(f"{without_cells(path)}; choose another folder, got {path!r}")
-    if before is not None:
-        if not overwrite:
-            _check_same(before.sweep, sweep, store)
-        same = (before.sweep.program, before.sweep.record) == (sweep.program, sweep.record)
-        if same and before.about["platform"] == code.platform and not merges_seeds(sweep.record):
-            runs = before.runs  # so that what is finished is reused
-    packages = code.versions
-    fingerprint = packages.pop("code with the digest")
-    versions = {"holdfast": __version__, **packages, "python": platform.python_version(), "platform": code.platform}
-    about = {"platform": code.platform, "code": fingerprint, "packages": packages, "versions": versions}
-    return store, SweepCells(sweep, runs, code.digest, about)
-
-
-def _is_taken(path: str) -> bool:
-    return files_at(path).read("zarr.json") is not None or (not is_address(path) and os.path.lexists(path))
-
-
-def _check_same(before: Sweep, now: Sweep, store: Store[Any]) -> None:
-    """Refuse to replace the result of another sweep: what both fix must be the same, if something is finished."""
-    both = [
-        (f"settings.{name}", before.settings[name], now.settings[name])
-        for name in now.settings
-        if name in before.settings
-    ]
-    for name, old, new in [("program", before.program, now.program), ("record", before.record, now.record), *both]:
-        if json.dumps(old) != json.dumps(new) and store.finished():
-            raise ConflictError(f"{name} must be {old!r} as in the folder (choose another folder), got {new!r}")
-
-
-@dataclass(frozen=True)
-class CellProgram:
-    """What a worker computes for a cell. Picklable.
-
-    Attributes:
-        sweep: what is swept, without its axes: cells have their values.
-        folder: of the command, in which user modules may lie.
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "runs.zarr"
+        >>> settings = Settings(dimension=10, steps=20, seeds=4, oracle="population", heterogeneity=(1.0, 6.0))
+        >>> trajectory = saved_trajectory(settings, path)
+        >>> trajectory.data["spurious"].dims, trajectory.settings == settings
+        (('heterogeneity', 'seed', 'step'), True)
     """
+    from holdfast.sensing.trajectory import Trajectory
 
-    sweep: Sweep
-    folder: str
-    _first: list[CellResult] = field(default_factory=list, repr=False, compare=False)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Loaded only by a worker that can import the program: another one would fail cell after cell, in no time."""
-        return _loaded, (self.sweep, self.folder)
-
-    @cached_property
-    def function(self) -> ProgramFunction:
-        """Settings of a cell, seeds -> what is found."""
-        return program_of(self.sweep.program).load(self.folder)
-
-    def __call__(self, cell: SweepCell) -> CellResult:
-        """The records of one cell."""
-        with modules_in(self.folder):
-            return self._recorded(cell, self.function(self._settings(cell), np.array(cell.seeds)))
-
-    def kind(self, cell: SweepCell) -> Hashable:
-        """What cells must have in common to be computed together: the seeds, and settings that shape the program."""
-        free = program_of(self.sweep.program).free
-        return cell.seeds, tuple((name, value) for name, value in cell.point.items() if name not in free)
-
-    def together(self, cells: Sequence[SweepCell]) -> list[CellResult]:
-        """The records of several cells of one kind."""
-        function = Named(program_of(self.sweep.program).together, "").load()
-        found = function(list(map(self._settings, cells)), np.array(cells[0].seeds))
-        return list(map(self._recorded, cells, found))
-
-    def _settings(self, cell: SweepCell) -> dict[str, Any]:
-        return {**self.sweep.settings, **cell.point}
-
-    def _recorded(self, cell: SweepCell, found: Any) -> CellResult:
-        result = reduced(checked(found, len(cell.seeds), cell.point), self.sweep.record)
-        if not self._first:
-            self._first.append(result)
-        check_form(self._first[0], result)
-        return result
+    axes = tuple(Axis(name, {name: values}) for name, values in settings.axes.items())
+    _run("matrix-sensing", settings, axes, out, overwrite, report)
+    return Trajectory.load(results_path(out))
 
 
-def _loaded(sweep: Sweep, folder: str) -> CellProgram:
-    program = CellProgram(sweep, folder)
-    program.function  # noqa: B018 (or an error, before the first cell)
-    return program
+def saved_completion(
+    settings: CompletionSettings, out: str | Path, *, overwrite: bool = False, report: Report | None = None
+) -> Simulation:
+    """As `holdfast.completion.simulate_completion`, computed into a zarr group.
+
+    The fitted matrices are saved, not the layers: the simulation has one layer, A = W_L ... W_1.
+
+    Args:
+        settings: what to simulate.
+        out: NAME.zarr.
+        overwrite: replace a group of other settings; without it, that is an error.
+        report: see `holdfast.sweeps.store.work.Report`.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "jumps.zarr"
+        >>> saved_completion(CompletionSettings(steps=100, seeds=2), path).paths.fitted.shape
+        (2, 2, 2, 2)
+    """
+    _run("holdfast.sweeps.programs:completed_matrices", settings, (), out, overwrite, report)
+    data = open_sweep(out)
+    paths = LayerPaths(data["step"].values, (data["fitted"].values,), data["diverged_at"].values)
+    if "offshoot_error" not in data:
+        return Simulation(settings, problem_of(settings), paths, np.zeros(0, int), np.zeros((settings.seeds, 0)))
+    return Simulation(settings, problem_of(settings), paths, data["offshoot"].values, data["offshoot_error"].values)
+
+
+def _run(
+    program: str,
+    settings: Settings | CompletionSettings,
+    axes: tuple[Axis, ...],
+    out: str | Path,
+    overwrite: bool,
+    report: Report | None,
+) -> None:
+    left_out = {*SEEDING, *(axis.name for axis in axes)}
+    shared = {name: value for name, value in settings.asdict().items() if name not in left_out}
+    sweep = Sweep(program, shared, axes, settings.seeds, settings.seed, "trajectories")
+    try:
+        outcome = run_sweep(sweep, out, report=report, overwrite=overwrite)
+    except ConflictError as error:
+        raise ConflictError(f"{error}; overwrite=True or --overwrite replaces {str(out)!r}") from None
+    for reason in outcome.failures:  # all runs have the same settings: what is wrong with one is wrong with all
+        raise FailedCellsError(f"the simulation failed: {reason}")

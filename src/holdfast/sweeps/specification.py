@@ -3,17 +3,16 @@
 import itertools
 import math
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.core.validation import COUNT, SEED, require, suggestion
 from holdfast.sensing.settings import Settings
-from holdfast.sweeps.combinations import check_single, complete_settings
-from holdfast.sweeps.designs import Axis, ScaleName, axis_length, axis_values, drawn, listed, plain, scales_of
-from holdfast.sweeps.programs import SEEDING, SweepProgram, program_of
-from holdfast.sweeps.recording import RECORDS, RESERVED, RecordName
+from holdfast.sweeps.designs import Axis, ScaleName, axis_length, axis_values, drawn, listed, plain
+from holdfast.sweeps.programs import RECORDS, RESERVED, SEEDING, RecordName, SweepProgram, program_of
 
 TABLES, TOP_KEYS = ("settings", "sweep"), ("program", "record")
 KEYS = (*TOP_KEYS, *TABLES)
@@ -38,7 +37,7 @@ class Sweep:
         axes: of the grid; or one axis "point" with a value of several settings for each point.
         seeds: number of runs of each point.
         seed: of the first run of each point.
-        record: what is recorded, one of `holdfast.sweeps.recording.RECORDS`.
+        record: what is recorded, one of `holdfast.sweeps.programs.RECORDS`.
         seeds_per_cell: the most seeds that are computed together; None: as many as suit the platform.
         scales: "linear" or "log", of the axes that are ranges; for figures.
 
@@ -120,7 +119,7 @@ def specify(
         axes: the table [sweep] of a specification: name -> list of values, or start, stop, count and perhaps
             scale = "log"; or a list of points; or design = "random" with count, seed, and low and high of each name.
         seeds: runs of each point; also as a key of `axes`.
-        record: one of `holdfast.sweeps.recording.RECORDS`.
+        record: one of `holdfast.sweeps.programs.RECORDS`.
         program: one of `holdfast.sweeps.programs.PROGRAMS`, "module:function", or a function of a module.
 
     Example:
@@ -145,7 +144,9 @@ def specify(
     made = _design(table, number, found.whole())
     _check_shapes(found, made, record)
     complete = complete_settings(found, shared, made)
-    return Sweep(name, complete, made, number, first, record, together, scales_of(_axes_of(table)))
+    ranges = {axis: each for axis, each in _axes_of(table).items() if isinstance(each, Mapping)}
+    scales = {axis: each.get("scale", "linear") for axis, each in ranges.items()}
+    return Sweep(name, complete, made, number, first, record, together, scales)
 
 
 def _seeding(first: Any, numbers: Sequence[Any]) -> tuple[int, int]:
@@ -232,3 +233,88 @@ def _check_shapes(program: SweepProgram, axes: Sequence[Axis], record: RecordNam
     for name in (name for axis in axes for name in axis.coordinates):
         contract = f'{name} must be one value with record = "{record}", since it changes the form of what is recorded'
         require(name not in shaping, contract, "an axis")
+
+
+# Combinations of settings that are checked one by one, in about a second; of more, every value of each axis is.
+MOST_CHECKED = 5_000
+
+
+def complete_settings(program: SweepProgram, shared: Mapping[str, Any], axes: Sequence[Axis]) -> dict[str, Any]:
+    """The settings that all points share, with the defaults of those that are not given.
+
+    Raises a ValueError if the settings of any point do not fit together; for more combinations than `MOST_CHECKED`,
+    which cells then find out, if any value of an axis does not fit to the first ones of the other axes.
+
+    Example:
+        >>> from holdfast.sweeps.programs import PROGRAMS
+        >>> axes = [Axis("spurious_rank", {"spurious_rank": (1, 20)})]
+        >>> complete_settings(PROGRAMS["matrix-sensing"], {"dimension": 10}, axes)
+        Traceback (most recent call last):
+        ValueError: invariant_rank + spurious_rank must be at most dimension, got 1 + 20 > 10, at spurious_rank=20
+    """
+    kind = program.settings_class()
+    if kind is None:
+        return dict(shared)
+    _check_everywhere(program, shared, axes)
+    swept = {name: values[0] for axis in axes for name, values in axis.coordinates.items()}
+    first, left_out = kind(**shared, **swept), {*swept, *SEEDING}
+    check_single(first)
+    return {name: value for name, value in first.asdict().items() if name not in left_out}
+
+
+def check_single(settings: Any) -> None:
+    """Raise a ValueError if settings that a sweep shares hold several values, as those of `simulate` may.
+
+    Example:
+        >>> from holdfast.sensing.settings import Settings
+        >>> check_single(Settings(bias=(0.0, 1.0)))
+        Traceback (most recent call last):
+        ValueError: each setting takes one value; put lists under [sweep], got a list for bias
+    """
+    several = ", ".join(getattr(settings, "axes", {}))
+    require(not several, "each setting takes one value; put lists under [sweep]", f"a list for {several}")
+
+
+def _check_everywhere(program: SweepProgram, shared: Mapping[str, Any], axes: Sequence[Axis]) -> None:
+    """Raise a ValueError at the first settings that do not fit together; it names the point, if others do fit."""
+
+    def refusal(others: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) -> str | None:
+        try:
+            program.check_settings({**shared, **others}, columns)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    for others, columns in _groups(axes, program.free):
+        found = refusal(others, columns)
+        if found is not None:
+            everywhere = all(refusal(*group) == found for group in _groups(axes, program.free))
+            point = ", ".join(f"{name}={value}" for name, value in others.items())
+            raise ValueError(found if everywhere else f"{found}, at {point}")
+
+
+def _groups(axes: Sequence[Axis], together: Sequence[str]) -> Iterator[tuple[dict[str, Any], dict[str, tuple]]]:
+    """Combinations of the settings that are checked one by one, each with the values of those checked together."""
+    if len(axes) == 1 and axes[0].name not in axes[0].coordinates:  # points
+        columns = axes[0].coordinates
+        alone = [name for name in columns if name not in together]
+        found: dict[tuple, list[int]] = defaultdict(list)
+        keys = zip(*(columns[name] for name in alone), strict=True) if alone else [()] * axes[0].size
+        for number, key in enumerate(keys):
+            found[key].append(number)
+        for key, rows in itertools.islice(found.items(), MOST_CHECKED):
+            met = {name: [values[row] for row in rows] for name, values in columns.items() if name in together}
+            if axes[0].size > MOST_CHECKED:  # free settings are allowed in an interval: its ends stand for all
+                met = {name: [min(values), max(values)] for name, values in met.items()}
+            yield dict(zip(alone, key, strict=True)), {name: tuple(dict.fromkeys(each)) for name, each in met.items()}
+        return
+    grid = {axis.name: axis.coordinates[axis.name] for axis in axes}
+    columns = {name: values for name, values in grid.items() if name in together}
+    others = {name: values for name, values in grid.items() if name not in together}
+    for combination in itertools.islice(itertools.product(*others.values()), MOST_CHECKED):
+        yield dict(zip(others, combination, strict=True)), columns
+    if math.prod(map(len, others.values())) > MOST_CHECKED:
+        first = {name: values[0] for name, values in others.items()}
+        for name, values in others.items():
+            for value in values[:MOST_CHECKED]:
+                yield {**first, name: value}, columns

@@ -1,5 +1,6 @@
 """How far a sweep is, seen from outside of the processes that compute it."""
 
+import os
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -123,8 +124,8 @@ def _process(content: str) -> str:
 def _rate(store: Store[CellResult]) -> float:
     if not isinstance(store.files, LocalFiles):
         return 0.0
-    entries = [entry for entry in store.files.entries() if is_result(entry.name)]
-    times = sorted((entry.stat().st_mtime, entry.name) for entry in entries)
+    results = [path for path in store.files.walk() if is_result(os.path.basename(path))]
+    times = sorted((os.stat(f"{store.files}/{path}").st_mtime, os.path.basename(path)) for path in results)
     now = time.time()
     for seconds in RECENT:
         number = sum(at > now - seconds for at, _ in times)

@@ -18,8 +18,14 @@ import numpy as np
 import pandas as pd
 
 from holdfast.core.progress import Progress, stages
-from holdfast.sweeps.engines.clusters import LostClusterError, connect, describe_worker, disconnect
-from holdfast.sweeps.engines.remote import RefusedWorkerError, Versions
+from holdfast.sweeps.engines.remote import (
+    LostClusterError,
+    RefusedWorkerError,
+    Versions,
+    connect,
+    describe_worker,
+    disconnect,
+)
 from holdfast.tables.frames import TableFrames
 from holdfast.tables.options import Columns
 from holdfast.tables.reading import PART_SPAN, TableFiles

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from holdfast.core.cell_result import CellResult
-from holdfast.sweeps.engines.base import DEPTH, Engine
 from holdfast.sweeps.engines.dask import ProcessEngine
-from holdfast.sweeps.engines.threads import ThreadEngine
+from holdfast.sweeps.engines.local import DEPTH, Engine, ThreadEngine
 from holdfast.sweeps.results import open_sweep
 from holdfast.sweeps.running import run_sweep
 from holdfast.sweeps.specification import specify
@@ -37,7 +36,7 @@ heterogeneity = {{ low = 0.0, high = 12.0 }}
 # A command up to its first cell: imports, checks of all settings, metadata, and the list of what is missing.
 START = """
 import sys
-from holdfast.sweeps.running import prepare
+from holdfast.sweeps.results import prepare
 from holdfast.sweeps.specification import read_sweep
 store, cells = prepare(read_sweep(sys.argv[1]), sys.argv[2])
 next(store.missing(cells))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from holdfast.apps.cli.command import Command
-from holdfast.sweeps.engines.options import EngineOptions
+from holdfast.sweeps.engines.local import EngineOptions
 
 QUICK_SEEDS = 3
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast.apps.cli.command import Command, Positional
-from holdfast.sweeps.engines.options import EngineOptions
+from holdfast.sweeps.engines.local import Engine, EngineOptions
 from holdfast_studies.names import LONGEST, TITLES
 
 # A quick look compiles for longer than it computes. The older of XLA's two generators of loops compiles in a third less
@@ -17,6 +17,9 @@ from holdfast_studies.names import LONGEST, TITLES
 # not know.
 FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
 FLAGS_KNOWN_TO = "0.10."
+# Experiments trace programs and compute short arrays, which hold Python's lock, so they run in processes. Each takes
+# about a gigabyte of memory, hence this limit.
+MOST_PROCESSES = 4
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,6 @@ def execute(arguments: ReproduceArguments) -> int:
     if arguments.quick and "jax" not in sys.modules and version("jaxlib").startswith(FLAGS_KNOWN_TO):
         os.environ.setdefault("XLA_FLAGS", FLAGS)
     from holdfast.apps.cli.terminal.progress import INTERRUPTED
-    from holdfast.sweeps.engines.options import engine_of_experiments
     from holdfast_studies.commands.reproduction_output import REPORTER
     from holdfast_studies.images.recorded import recorded_section
     from holdfast_studies.papers.statements import STATEMENTS
@@ -78,7 +80,7 @@ def execute(arguments: ReproduceArguments) -> int:
             statements=STATEMENTS,
             recorded=() if arguments.names else (recorded_section(),),
             first=LONGEST,
-            engine=engine or engine_of_experiments(len(names)),
+            engine=engine or default_engine(len(names)),
             reporter=REPORTER,
         )
     except KeyboardInterrupt:
@@ -86,3 +88,20 @@ def execute(arguments: ReproduceArguments) -> int:
 
 
 COMMAND = Command("Results of the papers, and other methods", ReproduceArguments, execute, tuple(TITLES))
+
+
+def default_engine(count: int) -> Engine | None:
+    """One process for each core; None for one core, one experiment or a GPU.
+
+    Python calls have another default: processes import functions, so they cannot compute those of an interactive
+    session, and a script that starts processes needs `if __name__ == "__main__":`.
+
+    Args:
+        count: of the experiments.
+    """
+    from holdfast.core.run import available_devices
+    from holdfast.core.worker import available_cores
+    from holdfast.sweeps.engines.dask import ProcessEngine
+
+    processes = min(count, len(available_cores()), MOST_PROCESSES)
+    return ProcessEngine(processes) if processes > 1 and available_devices()[0].platform == "cpu" else None

@@ -9,10 +9,9 @@ from typing import TypeVar
 import jax
 
 from holdfast.datasets.splits import Dataset
-from holdfast.sweeps.engines.base import Engine, check_engine
-from holdfast.sweeps.engines.threads import ThreadEngine
-from holdfast.sweeps.store.codecs import RECORDS
+from holdfast.sweeps.engines.local import Engine, ThreadEngine, check_engine
 from holdfast.sweeps.store.naming import Key
+from holdfast.sweeps.store.packing import RECORDS
 from holdfast.sweeps.store.store import FOLDER, Store
 from holdfast.sweeps.store.work import CellBatches, Report
 from holdfast_studies.comparison.methods import METHODS, ComparedMethod

@@ -2,8 +2,7 @@
 
 import xarray as xr
 
-from holdfast.sweeps.phase_diagram import draw_phase_diagram, phase_diagram
-from holdfast.sweeps.phase_planes import BASE, predicted
+from holdfast.sweeps.phase_diagram import BASE, draw_phase_diagram, phase_diagram, predicted
 from holdfast.theory.diagnosis import Region
 from holdfast_studies.kit.drawing import columns
 from holdfast_studies.kit.runs import Effort, Progress

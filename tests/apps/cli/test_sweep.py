@@ -10,7 +10,7 @@ from holdfast.apps.cli.terminal.sweeps import duration, show_estimate
 from holdfast.sensing.trajectory import Trajectory
 from holdfast.sweeps import estimate_sweep, export_sweep, read_sweep, sweep_status
 from holdfast.sweeps.engines import DaskEngine, DeviceEngine, ProcessEngine, ThreadEngine
-from holdfast.sweeps.running import prepare
+from holdfast.sweeps.results import prepare
 from holdfast.sweeps.store.files import LocalFiles
 from sweeps.store.cell_files import cell_files
 

@@ -5,7 +5,7 @@ import xarray as xr
 
 from holdfast.apps.cli.main import main
 from holdfast.sweeps import open_sweep, read_sweep
-from holdfast.sweeps.running import prepare
+from holdfast.sweeps.results import prepare
 from sweeps.store.cell_files import cell_files
 
 SPEC = """

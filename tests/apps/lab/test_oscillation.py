@@ -9,7 +9,7 @@ from holdfast.apps.lab.server import encoded
 from holdfast.apps.lab.view import Context
 from holdfast.apps.lab.views.oscillation import VIEW, OscillationSettings
 from holdfast.sensing.simulation import simulate
-from holdfast.sweeps.phase_planes import least_heterogeneity
+from holdfast.sweeps.phase_diagram import least_heterogeneity
 from holdfast.theory.lyapunov import two_point_exponent
 
 SETTINGS = OscillationSettings(step_size=0.08, bias=0.5, heterogeneity=5.0, dimension=10, order="reshuffled", seed=7)

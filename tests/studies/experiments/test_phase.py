@@ -4,7 +4,8 @@ import xarray as xr
 
 from holdfast.plots import style
 from holdfast.sensing.environments import two_point, uniform
-from holdfast.sweeps import open_phase_diagram, phase_diagram, phase_planes, phase_sweep, run_sweep
+from holdfast.sweeps import open_phase_diagram, phase_diagram, phase_sweep, run_sweep
+from holdfast.sweeps.phase_diagram import BIAS, PLANES, least_heterogeneity
 from holdfast.theory.lyapunov import two_point_threshold
 from holdfast.theory.window import threshold_heterogeneity
 from holdfast_studies.findings import phase
@@ -19,14 +20,14 @@ def own_two_point(bias, heterogeneity, **options):
 @pytest.mark.parametrize("exponent", [0.0, 0.01])
 def test_the_threshold_of_any_law_is_found_by_its_exponent(exponent):
     step_size = np.array([0.05, 0.1, 0.2])
-    closed = two_point_threshold(step_size, phase_planes.BIAS, exponent)
-    assert phase_planes.least_heterogeneity(own_two_point, step_size, exponent) == pytest.approx(closed, abs=0.02)
+    closed = two_point_threshold(step_size, BIAS, exponent)
+    assert least_heterogeneity(own_two_point, step_size, exponent) == pytest.approx(closed, abs=0.02)
 
 
 def test_the_threshold_of_a_continuum_is_that_of_the_theory():
-    found = phase_planes.least_heterogeneity(uniform, np.array([0.1]))
-    assert found == pytest.approx([threshold_heterogeneity(uniform, phase_planes.BIAS, 0.1)], abs=0.05)
-    assert np.isnan(phase_planes.least_heterogeneity(uniform, np.array([0.001]))).all()  # above the range that is drawn
+    found = least_heterogeneity(uniform, np.array([0.1]))
+    assert found == pytest.approx([threshold_heterogeneity(uniform, BIAS, 0.1)], abs=0.05)
+    assert np.isnan(least_heterogeneity(uniform, np.array([0.001]))).all()  # above the range that is drawn
 
 
 DIMENSIONS = {
@@ -37,7 +38,7 @@ DIMENSIONS = {
 }
 
 
-@pytest.mark.parametrize("plane", phase_planes.PLANES)
+@pytest.mark.parametrize("plane", PLANES)
 def test_curves_are_drawn_for_any_law(plane):
     values = {name: (tuple(DIMENSIONS[plane]), np.ones((2, 2), int)) for name in ("spurious", "residual", "region")}
     data = xr.Dataset(values, DIMENSIONS[plane], {"plane": plane, "seeds": 2, "order": "cyclic"})
@@ -54,7 +55,7 @@ def test_a_law_of_ones_own_is_simulated():
 
 
 @pytest.mark.parametrize(
-    "plane", [pytest.param(name, marks=[pytest.mark.slow] * (name == "sampling")) for name in phase_planes.PLANES]
+    "plane", [pytest.param(name, marks=[pytest.mark.slow] * (name == "sampling")) for name in PLANES]
 )
 def test_a_sweep_is_the_diagram_in_memory(plane, tmp_path):
     """Slabs have the same shape, so even the last bits are the same."""

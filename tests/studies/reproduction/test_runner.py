@@ -19,7 +19,7 @@ import xarray as xr
 from holdfast.core.statistics import median
 from holdfast.plots import new_figure
 from holdfast.sweeps.engines import Feed, ProcessEngine
-from holdfast.sweeps.engines.base import attempt
+from holdfast.sweeps.engines.local import attempt
 from holdfast.sweeps.store import naming, store
 from holdfast_studies import TITLES, load
 from holdfast_studies.claims import AS_STATED, Claim, Verdict

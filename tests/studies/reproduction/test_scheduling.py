@@ -5,8 +5,8 @@ from importlib import import_module
 from types import SimpleNamespace
 
 from holdfast.sweeps.engines import ProcessEngine, ThreadEngine
-from holdfast.sweeps.engines.options import MOST_PROCESSES, engine_of_experiments
 from holdfast_studies import load, runner
+from holdfast_studies.commands.reproduce import MOST_PROCESSES, default_engine
 from holdfast_studies.experiment import Effort
 from holdfast_studies.runner import Reporter, reproduce
 from studies.reproduction.test_runner import Counter, run, toy, written_claims
@@ -53,11 +53,11 @@ def test_the_longest_are_computed_first_and_the_report_does_not_depend_on_it(tmp
 
 def test_a_command_computes_several_experiments_in_processes_and_one_in_threads(monkeypatch):
     monkeypatch.setattr("holdfast.core.worker.available_cores", lambda: [0, 1])
-    assert engine_of_experiments(40) == ProcessEngine(2)
-    assert engine_of_experiments(1) is None
+    assert default_engine(40) == ProcessEngine(2)
+    assert default_engine(1) is None
     monkeypatch.setattr("holdfast.core.worker.available_cores", lambda: list(range(64)))
-    assert engine_of_experiments(40) == ProcessEngine(MOST_PROCESSES)
+    assert default_engine(40) == ProcessEngine(MOST_PROCESSES)
     # what jax calls a device of a GPU
     loop = import_module("holdfast.core.run")
     monkeypatch.setattr(loop, "available_devices", lambda: [SimpleNamespace(platform="gpu")])
-    assert engine_of_experiments(40) is None
+    assert default_engine(40) is None

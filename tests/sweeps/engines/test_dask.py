@@ -53,13 +53,13 @@ def test_every_item_comes_back_once_and_errors_are_results(local):
 
 
 def test_a_scheduler_that_is_not_running_is_an_error_that_names_it(monkeypatch):
-    monkeypatch.setattr("holdfast.sweeps.engines.clusters.CONNECTING", 0.2)
+    monkeypatch.setattr("holdfast.sweeps.engines.remote.CONNECTING", 0.2)
     with pytest.raises(LostClusterError, match=r"no connection to the Dask scheduler at tcp://127\.0\.0\.1:9 for"):
         list(DaskEngine("tcp://127.0.0.1:9").run(abs, [1]))
 
 
 def test_an_address_may_lack_its_protocol_and_a_file_must_exist(monkeypatch):
-    monkeypatch.setattr("holdfast.sweeps.engines.clusters.CONNECTING", 0.2)
+    monkeypatch.setattr("holdfast.sweeps.engines.remote.CONNECTING", 0.2)
     with pytest.raises(LostClusterError, match="no connection to the Dask scheduler at localhost:9 for"):
         list(DaskEngine("localhost:9").run(abs, [1]))
     with pytest.raises(ValueError, match=r"dask must be the address of .*, got 'localhost', which does not exist"):

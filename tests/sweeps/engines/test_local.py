@@ -14,14 +14,7 @@ import numpy as np
 import pytest
 
 from holdfast.core.worker import current_worker
-from holdfast.sweeps.engines import (
-    DeviceEngine,
-    EngineOptions,
-    Feed,
-    ProcessEngine,
-    RefusedWorkerError,
-    ThreadEngine,
-)
+from holdfast.sweeps.engines import DeviceEngine, EngineOptions, Feed, ProcessEngine, RefusedWorkerError, ThreadEngine
 from holdfast.sweeps.engines.remote import Payload
 from sweeps.store.waiting import wait_until
 

@@ -247,10 +247,3 @@ def test_what_a_server_refuses_is_an_error_of_the_disk_that_names_the_address(mo
         files.write("a", b"content")
     with pytest.raises(ValueError, match="a protocol that fsspec knows, got 'pigeon://results'"):
         files_at("pigeon://results").read("a")
-
-
-def test_a_disk_that_takes_a_part_is_asked_again(folder, monkeypatch):
-    write = os.write
-    monkeypatch.setattr(os, "write", lambda descriptor, content: write(descriptor, content[:3]))
-    files_at(folder).write("a", b"0123456789")
-    assert (folder / "a").read_bytes() == b"0123456789"

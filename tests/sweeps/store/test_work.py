@@ -14,7 +14,7 @@ import pytest
 from holdfast.core.run import Algorithm, Run, run
 from holdfast.core.worker import StoppedError, working
 from holdfast.sweeps.engines import Finished, RefusedWorkerError, ThreadEngine
-from holdfast.sweeps.engines.clusters import LostClusterError
+from holdfast.sweeps.engines.remote import LostClusterError
 from holdfast.sweeps.store.leases import Lease
 from holdfast.sweeps.store.naming import Cell
 from holdfast.sweeps.store.work import CellBatches, CellWork, SaveError, compute, compute_each
@@ -94,7 +94,7 @@ def test_each_cell_comes_once_with_the_reason_if_it_failed_and_the_outcome_at_th
     def function(index):
         return {"a": 1, "b": 2}[index]
 
-    each, ended = compute_each(MemoryStore(), cells_of("abc"), function, ThreadEngine(1)), []
+    each, ended = compute_each(CellWork(MemoryStore(), function), cells_of("abc"), ThreadEngine(1)), []
     while True:
         try:
             ended.append(next(each))

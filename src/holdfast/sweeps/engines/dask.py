@@ -22,9 +22,15 @@ from distributed.security import Security
 
 from holdfast.core.validation import COUNT, describe
 from holdfast.core.worker import available_cores, working
-from holdfast.sweeps.engines.base import DEPTH, Finished, attempt, drained, drive
-from holdfast.sweeps.engines.clusters import check_scheduler, connect, describe_worker, disconnect
-from holdfast.sweeps.engines.remote import Payload, RefusedWorkerError
+from holdfast.sweeps.engines.local import DEPTH, Finished, attempt, drained, drive
+from holdfast.sweeps.engines.remote import (
+    Payload,
+    RefusedWorkerError,
+    check_scheduler,
+    connect,
+    describe_worker,
+    disconnect,
+)
 
 # Seconds between two looks at the number of workers.
 COUNTING = 1.0

@@ -1,12 +1,12 @@
-from .codecs import CELLS as CELLS
-from .codecs import DATASETS as DATASETS
-from .codecs import RECORDS as RECORDS
 from .leases import Lease as Lease
 from .leases import Leases as Leases
 from .naming import Cell as Cell
 from .naming import CodeVersion as CodeVersion
 from .naming import Key as Key
-from .store import Codec as Codec
+from .packing import CELLS as CELLS
+from .packing import DATASETS as DATASETS
+from .packing import RECORDS as RECORDS
+from .packing import Codec as Codec
 from .store import Store as Store
 from .work import CellBatches as CellBatches
 from .work import Report as Report

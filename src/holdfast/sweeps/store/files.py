@@ -65,19 +65,8 @@ class LocalFiles:
 
     def walk(self) -> Iterator[str]:
         """The names of all files in the folder and in its folders; none if it does not exist."""
-        for entry in self.entries():
-            yield entry.path[len(self.root) + 1 :]
-
-    def entries(self) -> "Iterator[os.DirEntry[str]]":
-        """The same with their times; files that are deleted meanwhile may be missing."""
-        folders = [self.root]
-        while folders:
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir():
-                        folders.append(entry.path)
-                    else:
-                        yield entry
+        for folder, _, names in os.walk(self.root):
+            yield from (f"{folder}/{name}"[len(self.root) + 1 :] for name in names)
 
     def delete(self, name: str) -> None:
         """Delete a file, if it exists."""
@@ -88,7 +77,7 @@ class LocalFiles:
         """Write a file unless it exists, and say whether it was written; of several processes, one succeeds."""
         path = f"{self.root}/{name}"
         try:
-            _write(path, content, os.O_EXCL)
+            _write(path, content, "xb")
         except FileExistsError:
             return False
         return True
@@ -171,22 +160,16 @@ def _file_system(url: str) -> tuple[Any, str]:
     return system, root.rstrip("/")
 
 
-def _write(path: str, content: bytes, flag: int = os.O_TRUNC) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | flag
+def _write(path: str, content: bytes, mode: str = "wb") -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     try:
-        descriptor = os.open(path, flags, 0o666)
-    except FileNotFoundError:  # the first file of its folder
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        descriptor = os.open(path, flags, 0o666)
-    try:
-        view = memoryview(content)
-        while view:  # a disk that is almost full takes a part
-            view = view[os.write(descriptor, view) :]
+        with open(path, mode) as file:
+            file.write(content)
+    except FileExistsError:
+        raise
     except OSError:
         _delete(path)
         raise
-    finally:
-        os.close(descriptor)
 
 
 def _delete(path: str) -> None:

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import json
-import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -96,7 +95,7 @@ class CodeVersion:
         Raises:
             ValueError: if there is code without a source file.
         """
-        found = {name: _version(name) for name in sorted(set(self.packages))}
+        found = {name: installed_version(name) for name in sorted(set(self.packages))}
         with modules_in(self.folder):
             return {**found, "code with the digest": fingerprint(self.modules)[:16]}
 
@@ -116,10 +115,6 @@ def _checked(fields: tuple[Any, ...], versions: Mapping[str, str]) -> CodeVersio
     if different:
         raise RefusedWorkerError(different)
     return code
-
-
-def _version(package: str) -> str:
-    return platform.python_version() if package == "python" else installed_version(package)
 
 
 @dataclass(frozen=True)

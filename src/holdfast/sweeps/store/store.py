@@ -15,7 +15,7 @@ from holdfast.core.writing import temporary_path
 from holdfast.sweeps.store.files import Files, LocalFiles, files_at
 from holdfast.sweeps.store.leases import EXPIRES, LEASE_SUFFIX, Lease, Leases
 from holdfast.sweeps.store.naming import Cell, computed_by
-from holdfast.sweeps.store.packing import Packed, is_intact, pack, unpack
+from holdfast.sweeps.store.packing import Codec, Packed, is_intact, pack, unpack
 
 Value = TypeVar("Value")
 
@@ -28,26 +28,6 @@ FAILURE_SUFFIX = ".failure"
 _WAYS = "computed-by"
 # Requests at once to an object store, whose answers take milliseconds.
 _REQUESTS = 16
-
-
-@dataclass(frozen=True)
-class Codec(Generic[Value]):
-    """How values of one kind become arrays and plain JSON values, and back.
-
-    Attributes:
-        encode: value -> what its file holds.
-        decode: the other way.
-        equal: whether the value that was read is the one that was written; None: not compared.
-
-    Example:
-        >>> lengths: Codec[int] = Codec(lambda value: Packed(value, {}), lambda packed: packed.head)
-        >>> lengths.decode(lengths.encode(3))
-        3
-    """
-
-    encode: Callable[[Value], Packed]
-    decode: Callable[[Packed], Value]
-    equal: Callable[[Value, Value], bool] | None = None
 
 
 class Saved(NamedTuple):

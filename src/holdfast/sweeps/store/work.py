@@ -10,9 +10,8 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from holdfast.core.progress import counted
 from holdfast.core.validation import describe, describe_place
 from holdfast.core.worker import StoppedError, current_worker
-from holdfast.sweeps.engines.base import Engine, Feed, Finished
-from holdfast.sweeps.engines.clusters import LostClusterError
-from holdfast.sweeps.engines.remote import RefusedWorkerError
+from holdfast.sweeps.engines.local import Engine, Feed, Finished
+from holdfast.sweeps.engines.remote import LostClusterError, RefusedWorkerError
 from holdfast.sweeps.store.leases import Lease
 from holdfast.sweeps.store.naming import Cell, CodeVersion
 from holdfast.sweeps.store.store import Store
@@ -165,7 +164,7 @@ def compute(
         >>> compute(store, cells, lambda name: {"letters": len(name)}, ThreadEngine(2)).computed
         0
     """
-    each = compute_each(store, cells, function, engine, report, code=code, total=total, batches=batches)
+    each = compute_each(CellWork(store, function, batches, code), cells, engine, report, total)
     while True:
         try:
             next(each)
@@ -174,20 +173,23 @@ def compute(
 
 
 def compute_each(
-    store: Store[Value],
+    work: "CellWork[Any]",
     cells: Iterable[Cell],
-    function: Callable[[Any], Value],
     engine: Engine,
     report: Report | None = None,
-    *,
-    code: CodeVersion | None = None,
     total: int | None = None,
-    batches: CellBatches[Value] | None = None,
 ) -> Generator[tuple[Any, str | None], None, WorkOutcome]:
     """As `compute`, but yields the label of each cell as soon as it has ended, while the engine goes on.
 
     With each comes None, if its result is saved, or why it failed. The workers are given new cells when the next one is
     asked for, and each has one that waits.
+
+    Args:
+        work: what a worker does with the cells.
+        cells: as of `compute`, and so are the other arguments.
+        engine: where the cells are computed.
+        report: called periodically.
+        total: number of missing cells, if the caller knows it.
 
     Example:
         >>> import tempfile
@@ -195,10 +197,9 @@ def compute_each(
         >>> from holdfast.sweeps.store import RECORDS, Cell, Key, Store
         >>> cells = [Cell(Key(name, {}, ("holdfast.core.statistics",)).file, name) for name in ("one", "three")]
         >>> letters = lambda name: {"letters": len(name)}
-        >>> sorted(compute_each(Store(tempfile.mkdtemp(), RECORDS), cells, letters, ThreadEngine(2)))
+        >>> sorted(compute_each(CellWork(Store(tempfile.mkdtemp(), RECORDS), letters), cells, ThreadEngine(2)))
         [('one', None), ('three', None)]
     """
-    work = CellWork(store, function, batches, code)
     state = _WorkState(work, cells, report, total)
     try:
         with closing(engine.run(work, state.feed())) as results:

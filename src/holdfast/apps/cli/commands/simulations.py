@@ -11,7 +11,7 @@ from holdfast.completion.settings import CompletionSettings
 from holdfast.core.validation import require
 from holdfast.core.writing import check_output, checked_folder
 from holdfast.sensing.settings import CELLS_OF_A_MAP, LAWS, SEEDS_OF_A_MAP, LawName, OrderName, Settings
-from holdfast.sweeps.engines.options import EngineOptions, default_engine
+from holdfast.sweeps.engines.local import EngineOptions, default_engine
 from holdfast.sweeps.store.store import FOLDER
 
 # What a run depends on, besides the strengths.
@@ -46,7 +46,7 @@ def execute_simulate(arguments: SimulateArguments) -> int:
     from holdfast.apps.cli.terminal.simulations import show_trajectory
     from holdfast.sensing.simulation import simulate
     from holdfast.sensing.trajectory import SUFFIXES
-    from holdfast.sweeps.simulations import saved_trajectory
+    from holdfast.sweeps.running import saved_trajectory
 
     out, overwrite = arguments.out, arguments.overwrite
     resumed = out if out is not None and out.suffix.lower() == ".zarr" else None
@@ -167,8 +167,8 @@ def execute_phase(arguments: PhaseArguments) -> int:
     from holdfast.apps.cli.terminal.sweeps import show_outcome
     from holdfast.plots.bands import write_figure
     from holdfast.sweeps.phase_diagram import PLANES, draw_phase_diagram, open_phase_diagram, phase_sweep
-    from holdfast.sweeps.results import ConflictError
-    from holdfast.sweeps.running import planned, run_sweep
+    from holdfast.sweeps.results import ConflictError, planned
+    from holdfast.sweeps.running import run_sweep
 
     names = tuple(dict.fromkeys(arguments.planes or PLANES))
     engine = arguments.engine.engine() or default_engine()
@@ -229,7 +229,7 @@ def execute_jumps(arguments: JumpsArguments) -> int:
     from holdfast.apps.cli.terminal.simulations import show_completion
     from holdfast.completion.summary import summarise
     from holdfast.completion.training import simulate_completion
-    from holdfast.sweeps.simulations import saved_completion
+    from holdfast.sweeps.running import saved_completion
 
     if arguments.out is not None:
         check_output(arguments.out, [".zarr"], overwrite=True)

@@ -10,10 +10,10 @@ from holdfast.apps.cli.terminal.progress import work_bar
 from holdfast.core.progress import counted
 from holdfast.core.validation import require
 from holdfast.core.writing import check_output_folder
-from holdfast.sweeps.engines.options import EngineOptions, default_engine
+from holdfast.sweeps.engines.local import EngineOptions, default_engine
 
 if TYPE_CHECKING:
-    from holdfast.sweeps.figures.summary import SweepSummary
+    from holdfast.sweeps.summary import SweepSummary
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ def execute_sweep(arguments: SweepArguments) -> int:
 
     from holdfast.apps.cli.terminal.sweeps import show_estimate, show_outcome
     from holdfast.sweeps.cost import estimate_sweep
-    from holdfast.sweeps.running import planned, run_sweep
+    from holdfast.sweeps.results import planned
+    from holdfast.sweeps.running import run_sweep
 
     engine = chosen or default_engine()
     if arguments.dry_run:
@@ -154,9 +155,9 @@ class SweepPlotArguments:
 def execute_sweep_plot(arguments: SweepPlotArguments) -> int:
     """Draw and write the figure."""
     from holdfast.plots.bands import save
-    from holdfast.sweeps.figures.plots import draw_summary
-    from holdfast.sweeps.figures.summary import summarise_sweep
+    from holdfast.sweeps.figures import draw_summary
     from holdfast.sweeps.results import SUFFIX, open_sweep
+    from holdfast.sweeps.summary import summarise_sweep
 
     # A zarr group takes no other files: figures go next to it.
     given = Path(arguments.folder)

@@ -13,7 +13,7 @@ from holdfast.core.addresses import is_address
 from holdfast.core.progress import counted
 from holdfast.sweeps.cells import describe_point, failed_settings
 from holdfast.sweeps.cost import BLOCK, SweepEstimate
-from holdfast.sweeps.engines.base import CountedEngine, Engine
+from holdfast.sweeps.engines.local import CountedEngine, Engine
 from holdfast.sweeps.specification import Sweep
 from holdfast.sweeps.status import SweepStatus
 from holdfast.sweeps.store.work import WorkOutcome

@@ -121,7 +121,7 @@ def _exponent_map(environments: str, bias: float) -> dict[str, Any]:
 @lru_cache(maxsize=64)
 def _curves(environments: str, bias: float, steps: int, init_scale: float) -> list[dict[str, Any]]:
     """The borders that the theory draws in the plane, each as points (x, y) with a label."""
-    from holdfast.sweeps.phase_planes import step_size_borders
+    from holdfast.sweeps.phase_diagram import step_size_borders
 
     law = LAWS[environments].load()
     borders = step_size_borders(law, STEP_SIZES, bias=bias, steps=steps, init_scale=init_scale)

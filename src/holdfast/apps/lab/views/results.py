@@ -20,7 +20,7 @@ from holdfast.core.validation import one_line, require
 if TYPE_CHECKING:
     import xarray as xr
 
-    from holdfast.sweeps.figures.summary import SweepSummary
+    from holdfast.sweeps.summary import SweepSummary
 
 CLAIMS, STEP = "claims.json", "step"
 # Bytes of a drawing; a larger one is sent as pixels.
@@ -100,9 +100,8 @@ for claim in claims:
 
 
 def _sweep(settings: ResultsSettings, folder: Path, context: Context) -> dict[str, Any]:
-    from holdfast.sweeps.figures.quantities import quantities, usual_quantity
-    from holdfast.sweeps.figures.summary import summarise_sweep
     from holdfast.sweeps.results import open_sweep
+    from holdfast.sweeps.summary import quantities, summarise_sweep, usual_quantity
 
     context.send("kind", "sweep")
     data = open_sweep(folder)
@@ -122,40 +121,35 @@ def _sweep(settings: ResultsSettings, folder: Path, context: Context) -> dict[st
 
 def _drawn(found: "SweepSummary") -> dict[str, Any]:
     """Lines with bands, or a map."""
-    from holdfast.sweeps.figures.summary import value_text
+    from holdfast.sweeps.summary import value_text
 
     middle = found.band.middle
-    common = {"label": found.label, "title": found.title, "x": _axis(middle, found.x), "is_share": found.is_share}
+    common = {"label": found.label, "title": found.title, "x": _axis(found, found.x), "is_share": found.is_share}
     if found.y:
         if set(middle.dims) != {found.x, found.y} or middle.size > MOST_CELLS:
             raise ValueError(f"x and y must be two axes of a grid with at most {MOST_CELLS} points, got others")
-        return common | {"y": _axis(middle, found.y), "values": middle.transpose(found.y, found.x).values}
+        return common | {"y": _axis(found, found.y), "values": middle.transpose(found.y, found.x).values}
     others = [str(name) for name in middle.dims if name != middle[found.x].dims[0]]
     require(len(others) < 2, "at must fix the axes that are not drawn", f"none for {', '.join(others)}")
-    # Without another axis there is one line.
-    lines = zip(
-        *(part.transpose(*others, ...) if others else part.expand_dims("line") for part in found.band), strict=True
-    )
+    along = others[0] if others else "line"  # without another axis there is one line
+    band = found.band if others else found.band.expand_dims(along)
     series = [
         {
-            "label": f"{others[0]} {value_text(line[others[0]].values)}" if others else found.label,
-            "y": line.values,
-            "low": low.values if found.has_band else None,
-            "high": high.values if found.has_band else None,
+            "label": f"{along} {value_text(line[along].values)}" if others else found.label,
+            "y": line["middle"].values,
+            "low": line["low"].values if found.has_band else None,
+            "high": line["high"].values if found.has_band else None,
         }
-        for line, low, high in lines
+        for line in (band.isel({along: number}) for number in range(band.sizes[along]))
     ]
     return common | {"series": series}
 
 
-def _axis(values: "xr.DataArray", name: str) -> dict[str, Any]:
+def _axis(found: "SweepSummary", name: str) -> dict[str, Any]:
     """The values of an axis; those that are no numbers are numbered."""
-    labels = values[name].values
+    labels = found.band[name].values
     if labels.dtype.kind in "iuf":
-        spread = labels.max() / labels.min() if labels.size > 2 and labels.min() > 0 else 1.0
-        # Evenly spaced logarithms are meant to be seen evenly spaced.
-        even = spread > 1 and bool(np.ptp(np.diff(np.log(labels))) < 0.1 * np.abs(np.diff(np.log(labels))).max())
-        return {"name": name, "values": labels.astype(float), "log": even and spread > 5, "labels": None}
+        return {"name": name, "values": labels.astype(float), "log": name in found.log_axes, "labels": None}
     return {"name": name, "values": np.arange(len(labels)), "log": False, "labels": [str(each) for each in labels]}
 
 
@@ -246,7 +240,7 @@ def sweep_axes(data: "xr.Dataset") -> dict[str, list[Any]]:
         >>> sweep_axes(xr.Dataset(coords={"bias": [0.0, 1.0], "step_size": [0.1, 0.2, 0.3], "seed": [0, 1]}))
         {'step_size': [0.1, 0.2, 0.3], 'bias': [0.0, 1.0]}
     """
-    from holdfast.sweeps.recording import QUANTILE, SEED_DIMENSION
+    from holdfast.sweeps.programs import QUANTILE, SEED_DIMENSION
 
     names = [str(name) for name in data.coords if data[name].ndim == 1 and name not in (SEED_DIMENSION, QUANTILE)]
     found = {name: data[name].values.tolist() for name in names}

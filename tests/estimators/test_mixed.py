@@ -98,7 +98,7 @@ def test_models_are_saved_and_loaded(clinics, tmp_path):
     X.to_csv(tmp_path / "new.csv", index=False)
     (predicted,) = predict_table(loaded, tmp_path / "new.csv")
     np.testing.assert_allclose(predicted["prediction"], direct.predict(X), rtol=1e-6)
-    assert loaded.stability[1]["sd between environments"] == pytest.approx(
+    assert loaded.relations[1]["sd between environments"] == pytest.approx(
         direct.fixed_effects_.loc["dose", "sd between environments"], rel=1e-4
     )
     # averages over environments predict in a new one about as well as the pooled fit

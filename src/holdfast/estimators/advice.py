@@ -184,8 +184,8 @@ def _about_environments(f: TableFindings) -> Iterator[str]:
         yield f"Environments with fewer than {FEW_ROWS} rows: {int(tiny.sum())} of {count} ({few})."
     if f.counts.sum() < 3 * len(f.relations):
         yield (
-            f"{f.counts.sum():.0f} rows are few for {len(f.relations)} features: what they explain here is mostly chance, "
-            "and less is explained elsewhere."
+            f"{f.counts.sum():.0f} rows are few for {len(f.relations)} features: what they explain here is mostly "
+            "chance, and less is explained elsewhere."
         )
     flat = f.table.scaling.constant
     if flat.any():

@@ -14,8 +14,8 @@ invariant features explain, and v the share of features (or groups of them) whos
     s = (L_0 - L_S) / (L_0 - L_A),    t = s (1 - v),    a = clip((0.4 - t) / 0.35, 0, 1)
 
 or a = 0 if all features predict no better than S (L_A >= L_S) or than nothing (L_0 - L_A < 0.001). If nothing varies,
-a = 1. And strictness has to pay where environments differ: with J_c the loss of the fit of c ten times as far from it as
-these environments are (`Evidence.stressed`), a is at least clip(1/2 + log(J_S / J_A) / 0.2, 0, 1). The coefficients are
+a = 1. And strictness has to pay: with J_c the loss of the fit of c in environments that are ten times as far from it as
+these are (`Evidence.stressed`), a is at least clip(1/2 + log(J_S / J_A) / 0.2, 0, 1). The coefficients are
 (1 - a) w_S + a w_A. The constants were chosen on tables and simulated models of which half had been put aside;
 `docs/tabular.md` has the results on both halves.
 """

@@ -15,7 +15,7 @@ WIDTH, NAME_WIDTH, FEWEST = 120, 24, 3
 
 @dataclass(frozen=True, repr=False)
 class PrintedSummary:
-    """A headline, a table of cells, sentences and notes: as text in a fixed width (`str` or `print`), in notebooks as HTML.
+    """A headline, a table of cells, sentences and notes: as text in a fixed width (`str`), in notebooks as HTML.
 
     Attributes:
         headline: what was fitted.

@@ -28,7 +28,8 @@ from holdfast.estimators.search.evidence import Evidence
 
 # A relation may move by so many of its standard deviations between environments: K.
 FAR = 2.5
-# Holds: even then it costs less than the first share of the error, with 95 % confidence. Dangerous: more than the second.
+# Even then, a relation that holds costs less than the first share of the error, with 95 % confidence; a dangerous one
+# costs more than the second.
 HARMLESS, DANGEROUS = 0.05, 0.1
 # Where a feature is compared alone: its difference holds if it cannot lose more than this share of itself.
 HALF = 0.5

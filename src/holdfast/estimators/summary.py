@@ -40,16 +40,17 @@ LEGEND = {
     "standard deviations",
 }
 ALONE = {
-    "effect": "effect: the log-odds that a feature by itself would have in one environment, from the difference between "
-    "the means of the classes: its mean over environments with its 95 % interval",
+    "effect": "effect: the log-odds that a feature by itself would have in one environment, from the difference "
+    "between the means of the classes: its mean over environments with its 95 % interval",
     "danger": f"danger: the share of this difference that a move by {FAR:g} of its standard deviations would take",
 }
 VERDICTS = {
-    "dangerous": f"Its relation differs between environments, and a move by {FAR:g} standard deviations costs more than "
-    f"{DANGEROUS:.0%} of the error.",
+    "dangerous": f"Its relation differs between environments, and a move by {FAR:g} standard deviations costs more "
+    f"than {DANGEROUS:.0%} of the error.",
     "varies": "Its effect differs between environments by more than sampling error.",
     "cannot be told": "These rows neither show that it differs nor that it does not.",
-    "holds": f"With 95 % confidence, a move by {FAR:g} standard deviations costs less than {HARMLESS:.0%} of the error.",
+    "holds": f"With 95 % confidence, a move by {FAR:g} standard deviations costs less than {HARMLESS:.0%} of the "
+    "error.",
 }
 """Verdict -> what it means, the worst first."""
 
@@ -121,8 +122,8 @@ class TableSummary:
         others = listed(found.relations.index, ~found.relations["given"].to_numpy(bool))
         company = f"the other features but {others}" if others else "the other features"
         legend = {head: words.format(company=company) for head, words in (LEGEND | (ALONE if alone else {})).items()}
-        curves = f"The effect of {listed(found.curves)} is a curve, which has no single coefficient: `plot_effects` draws it."
-        notes = [*([curves] if found.curves else []), *self.notes]
+        curve = "is a curve, which has no single coefficient: `plot_effects` draws it."
+        notes = [*([f"The effect of {listed(found.curves)} {curve}"] if found.curves else []), *self.notes]
         return PrintedSummary(self.headline, cells, notes, self.advice, legend, LEAST_NEEDED)
 
     def text(self, width: int = WIDTH) -> str:

@@ -148,10 +148,10 @@ def pooling_sentences(pooling: Pooling, chosen: bool) -> Iterator[str]:
         )
     else:
         part = "only they are used" if a == 0 else f"{a:.0%} of each coefficient comes from the fit of all features"
+        strict = "" if a == 0 else " pooling=0 uses the selected features alone."
         yield (
             f"In held-out environments the selected features explain {share:.0%} of what all features explain, and "
-            f"the effects of {varying:.0%} of the features vary: {part} (pooling = {a:.2f}). pooling=0 uses the "
-            "selected features alone."
+            f"the effects of {varying:.0%} of the features vary: {part} (pooling = {a:.2f}).{strict}"
         )
 
 

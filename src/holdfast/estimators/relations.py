@@ -41,6 +41,8 @@ EQUAL = 0.001
 SHARE = 0.25
 # Features that are tried at each step, those whose own effects differ most.
 CANDIDATES = 20
+# With more features, what each one adds to the differences between environments is not computed.
+MOST_REGRETS = 100
 # Rows that an environment needs beyond the number of features, and beyond two columns.
 SPARE, FEWEST = 10, 2
 # Covariances get this share of their mean variance as a ridge, and what they say below the second share is rounding.
@@ -62,6 +64,7 @@ class Relations(NamedTuple):
         forward_loss: relative loss of the pooled fit if its effect moves by `FAR` standard deviations.
         reverse_loss: the same if the reverse slope moves towards zero, and beyond.
         price: relative loss of the pooled fit in this table if the feature is left out.
+        regret: fall of the relative loss of common effects against own ones in each environment if it is left out.
         danger: the loss that counts: forward where the effect holds, else reverse, unless it was declared which.
         suspect: which features were left out until the effects of all others were equal, in this order 1, 2, ...;
             0 for the others.
@@ -77,6 +80,7 @@ class Relations(NamedTuple):
     forward_loss: np.ndarray
     reverse_loss: np.ndarray
     price: np.ndarray
+    regret: np.ndarray
     danger: np.ndarray
     suspect: np.ndarray
     verdict: np.ndarray
@@ -95,6 +99,7 @@ class Relations(NamedTuple):
             "reverse_significance": self.reverse.significance * several,
             "reliance": self.reliance,
             "price": self.price,
+            "regret": self.regret,
             "forward_loss": self.forward_loss,
             "reverse_loss": self.reverse_loss,
             "danger": self.danger,
@@ -187,6 +192,7 @@ def find_relations(evidence: Evidence, before: np.ndarray, after: np.ndarray, tr
         forward_loss,
         reverse_loss,
         pooled.price,
+        _regret(table),
         np.where(by_reverse, reverse_loss, forward_loss),
         order,
         verdict,
@@ -360,7 +366,7 @@ def relations_alone(own: OwnEffects, units: np.ndarray | float) -> dict[str, np.
         "rank": rank,
     }
     unknown = ("reverse", "reverse_between", "reverse_i_squared", "reverse_significance")
-    losses = ("reliance", "price", "forward_loss", "reverse_loss")
+    losses = ("reliance", "price", "regret", "forward_loss", "reverse_loss")
     return {**dict.fromkeys((*unknown, *losses), nothing), **known, "verdict": verdict}
 
 
@@ -388,6 +394,18 @@ def _tests_in_company(table: _Within) -> _Tests:
         fewer = random_effects(*_slopes(_without(table.precision, gone), spare + 1)[0]).significance
         given_any[company] = np.maximum(given_any[company], fewer)
     return _Tests(given_all, given_any)
+
+
+def _regret(table: _Within) -> np.ndarray:
+    """(features,): how much nearer common effects come to those of each environment without the feature."""
+    features = table.covariance.shape[-1] - 1
+    if table.precision is None or features > MOST_REGRETS:
+        return np.full(features, np.nan)
+    every = np.arange(features)
+    tests = [_differences(table, table.precision, every)]
+    tests += [_differences(table, _without(table.precision, one), np.delete(every, one)) for one in every]
+    excess = np.array([statistic - degrees for statistic, degrees in tests]) / table.counts.sum()
+    return excess[0] - excess[1:]
 
 
 def _suspects(table: _Within, ranking: np.ndarray) -> list[int]:

@@ -320,7 +320,7 @@ def largest_spread(estimates: np.ndarray, errors: np.ndarray, confidence: float 
 
     low = np.zeros(b.shape[1])
     # Q(tau) is at most the sum of squares over tau^2
-    high = np.sqrt(np.where(known, (b - b.min(0)) ** 2, 0.0).sum(0) / limit) + np.finfo(float).tiny
+    high = np.sqrt(np.where(known, (b - b.min(0, initial=0.0)) ** 2, 0.0).sum(0) / limit) + np.finfo(float).tiny
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         above = variation(middle) > limit

@@ -13,6 +13,6 @@ from .printed_summary import PrintedSummary as PrintedSummary
 from .regressor import HeteroRegressor as HeteroRegressor
 from .screening import diagnose_curvature as diagnose_curvature
 from .selector import HeteroSelector as HeteroSelector
-from .spline import EffectCurves as EffectCurves
+from .expansion import EffectCurves as EffectCurves
 from .spline import HeteroSplineRegressor as HeteroSplineRegressor
 from .summary import TableSummary as TableSummary

@@ -111,11 +111,11 @@ def _about_copies(f: TableFindings) -> Iterator[str]:
 def _about_prediction(f: TableFindings) -> Iterator[str]:
     """Which features predict, and how much of the prediction comes from all of them."""
     names, several = f.relations.index, len(f.counts) > 1
-    if not several or f.explained_by_all < SIGNIFICANT:
-        yield f"All features together explain {f.explained_by_all:.0%} of {f.table.response}."
-        return
     if f.dropped.any():
         yield f"Left out, since after {f.table.response} and not shown to hold: {listed(names, f.dropped)}."
+    if not several or f.explained_by_all < SIGNIFICANT:
+        yield f"The features together explain {f.explained_by_all:.0%} of {f.table.response}."
+        return
     if f.pooling.weight < 1:
         chosen = listed(names, f.selected) if f.selected.any() else "none"
         yield (

@@ -11,119 +11,25 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.core.grouping import group_rows
-from holdfast.core.moments import MomentSums, Scaling, standard_units, standardized
+from holdfast.core.moments import Scaling, standard_units, standardized
 from holdfast.core.progress import Progress, stages, watched
 from holdfast.estimators.advice import advise, listed, notes
 from holdfast.estimators.array_rows import array_rows, two_classes
 from holdfast.estimators.classifier import HeteroClassifier
-from holdfast.estimators.contract import FitSettings, Level, Search, check_settings
-from holdfast.estimators.description import TableFindings
-from holdfast.estimators.expansion import SAMPLED_ROWS, EffectExpansion, TermSettings
-from holdfast.estimators.linear import SummarizedFit
+from holdfast.estimators.contract import FitSettings, Level, Search, check_settings, declared
+from holdfast.estimators.description import TableFindings, rotated
+from holdfast.estimators.effects import describe_effects
+from holdfast.estimators.expansion import SAMPLED_ROWS, EffectExpansion, TermSettings, effect_curves
+from holdfast.estimators.linear import TRUSTED, SummarizedFit
 from holdfast.estimators.regressor import HeteroRegressor
+from holdfast.estimators.relations import find_relations
 from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_rows
 from holdfast.estimators.screening import MOST_INTERACTING, logistic_errors, squared_errors
+from holdfast.estimators.search.evidence import SquaredEvidence
 from holdfast.tables.frames import is_dask_frame, map_rows
 
-# Points of a curve, between these quantiles of its column: beyond them there are too few rows to say anything.
-POINTS, OUTER = 41, (0.01, 0.99)
-# Directions with less than this share of the largest eigenvalue are not measured in an environment, where each feature
-# counts in units of its standard deviation over all rows.
-NEGLIGIBLE = 1e-9
 # Of a progress bar: looking for curves and products, the fit of straight lines, and the fit with curves and products.
 STAGES = (30, 30, 40)
-
-
-class EffectCurves(NamedTuple):
-    """The effect of one column: the response along it, all else fixed, less the mean of that over all rows.
-
-    Attributes:
-        grid: (points,), values of the column.
-        fitted: (points,), the effect in the fitted model.
-        estimates: (environments, points), in a regression on the rows of one environment with the invariant columns;
-            NaN where its rows do not identify it, and where it has next to no rows.
-        errors: (environments, points), their standard errors.
-        degrees: (environments,), the degrees of freedom of the errors.
-
-    Example, the fitted line has the slope 2:
-        >>> grid = np.linspace(-1, 1, 3)
-        >>> EffectCurves(grid, 2 * grid, 2 * grid[None], np.ones((1, 3)), np.array([10.0])).fitted.tolist()
-        [-2.0, 0.0, 2.0]
-    """
-
-    grid: np.ndarray
-    fitted: np.ndarray
-    estimates: np.ndarray
-    errors: np.ndarray
-    degrees: np.ndarray
-
-
-def effect_curves(
-    expansion: EffectExpansion,
-    sums: MomentSums,
-    sample: tuple[np.ndarray, np.ndarray],
-    coefficients: np.ndarray,
-    selected: np.ndarray,
-) -> list[EffectCurves]:
-    """The curves of all columns, or straight lines where they have no curve.
-
-    In each environment the selected features are fitted together, by least squares with an intercept; a column that is
-    not selected is added to them. Products with other columns are taken at the mean of these, where they vanish.
-
-    Args:
-        expansion: of the columns.
-        sums: of the expanded columns and the response.
-        sample: (rows, columns) and the labels of their environments: all rows, or enough for quantiles.
-        coefficients: (features,), of the fit to the expanded columns.
-        selected: (features,), the invariant ones.
-
-    Example, y = x^2 in both environments:
-        >>> from holdfast.core.grouping import group_rows
-        >>> from holdfast.core.moments import collect_moments
-        >>> x, labels = np.random.default_rng(0).standard_normal((2000, 1)), np.repeat([0, 1], 1000)
-        >>> expansion = EffectExpansion(effects="smooth", interactions=False).fit(x)
-        >>> features = expansion.transform(x)
-        >>> w = np.linalg.lstsq(features - features.mean(0), x[:, 0] ** 2 - 1, rcond=None)[0]
-        >>> sums = collect_moments(features, x[:, 0] ** 2, group_rows(labels, 2000))
-        >>> (found,) = effect_curves(expansion, sums, (x, labels), w, np.ones(len(w), bool))
-        >>> middle = np.abs(found.grid) < 1.5
-        >>> bool(np.abs(found.estimates - (found.grid**2 - 1))[:, middle].max() < 0.1)
-        True
-    """
-    known = standardized(sums, within=True)
-    x, labels = sample
-    units, response = known.scale[:-1], known.scale[-1]
-    owners = np.array([-1 if isinstance(group, tuple) else group for group in expansion.groups_])
-    found = []
-    for number in range(x.shape[1]):
-        own = np.flatnonzero(owners == number)
-        low, high = np.quantile(x[:, number], OUTER)
-        grid = np.linspace(low, high, POINTS)
-        point = np.tile(x.mean(0), (POINTS, 1))
-        point[:, number] = grid
-        basis = (expansion.transform(point)[:, own] - known.location[own]) / units[own]
-        used = np.union1d(np.flatnonzero(selected), own)
-        within = np.searchsorted(used, own)
-        estimates, errors = np.full((2, len(sums.labels), POINTS), np.nan)
-        degrees = np.full(len(sums.labels), np.nan)
-        for place, (label, count) in enumerate(zip(sums.labels, known.counts, strict=True)):
-            rows, spare = x[labels == label, number], count - len(used) - 1
-            second, cross, square = (count * moment[place] for moment in known.moments)
-            # directions that do not vary here are left out, so that what they would say about the column is missing
-            values, vectors = np.linalg.eigh(second[np.ix_(used, used)])
-            measured = values > NEGLIGIBLE * max(float(values[-1]), 1e-300)
-            hidden = np.abs(vectors[within][:, ~measured]).max(initial=0.0)
-            if len(rows) == 0 or spare <= 0 or hidden > np.sqrt(NEGLIGIBLE):
-                continue
-            inverse = (vectors[:, measured] / values[measured]) @ vectors[:, measured].T
-            w = inverse @ cross[used]
-            variance = max(float(square - w @ cross[used]), 0.0) / spare
-            low, high = np.quantile(rows, OUTER)
-            estimates[place] = np.where((grid >= low) & (grid <= high), response * basis @ w[within], np.nan)
-            squares = np.einsum("pi,ij,pj->p", basis, inverse[np.ix_(within, within)], basis).clip(0.0)
-            errors[place], degrees[place] = response * np.sqrt(variance * squares), spare
-        found.append(EffectCurves(grid, basis @ (coefficients * units)[own], estimates, errors, degrees))
-    return found
 
 
 if TYPE_CHECKING:
@@ -186,7 +92,11 @@ def fit_expanded(
     columns = rows.sums(partial(sum_rows, classes=classes, sampled=SAMPLED_ROWS))
     x, y, labels = columns.sample.arrays
     x, parts = np.asarray(x, float), group_rows(labels, len(x)).rows()
-    shared = {name: getattr(settings, name) for name in ("pooling", "search", "significance", "tolerance")}
+    shared: dict[str, Any] = {
+        name: getattr(settings, name) for name in ("pooling", "search", "significance", "tolerance")
+    }
+    before, after = declared(settings, columns.features)
+    shared |= {"before": np.flatnonzero(before).tolist(), "after": np.flatnonzero(after).tolist()}
     model: HeteroRegressor | HeteroClassifier
     if classes:  # effects are what curves and products are about
         model = HeteroClassifier(**shared, invariance="effects", groups=groups, verbose=straight)
@@ -213,9 +123,17 @@ def fit_expanded(
     sums = fit()
     varied = model.findings_.varies & ~model.invariant_
     if expansion.has_terms:
-        model.set_params(groups=_labelled(expansion.groups_, groups), verbose=expanded)
+        known = {"before": _terms_of(expansion.groups_, before), "after": _terms_of(expansion.groups_, after)}
+        model.set_params(groups=_labelled(expansion.groups_, groups), verbose=expanded, **known)
         sums = fit(expansion.transform)
     return _described(expansion, model, columns, sums, varied, scaling.constant, groups)
+
+
+def _terms_of(numbers: Sequence[Any], columns: np.ndarray) -> list[int]:
+    """The expanded columns that come from some of these columns, (columns,); a product from either of its two."""
+    return [
+        place for place, each in enumerate(numbers) if columns[list(each) if isinstance(each, tuple) else each].any()
+    ]
 
 
 def _labelled(numbers: Sequence[Any], groups: Sequence[Any] | None) -> list:
@@ -239,9 +157,10 @@ def _described(
     names = columns.features
     starts = [expansion.groups_.index(number) for number in range(len(names))]  # the first feature speaks for a column
     relations = model.relations_.iloc[starts].set_axis(pd.Index(names, name="feature"))
+    if expansion.has_terms and isinstance(model, HeteroRegressor):
+        relations = _relations_of_terms(expansion, model, sums, names)
     invariant, findings = model.invariant_[starts], model.findings_
-    # a curve has no single effect that could be low or high
-    relations.loc[expansion.curved_, relations.columns.difference(["selected", "given", "rank", "verdict"])] = np.nan
+    relations.loc[expansion.curved_, "coefficient"] = np.nan  # a curve has no single one
     scaling = findings.table.scaling._replace(constant=constant)
     findings = findings._replace(
         table=findings.table._replace(names=names, scaling=scaling),
@@ -254,6 +173,34 @@ def _described(
         first=(*_about_terms(expansion, names), *_about_straight_lines(varied_as_lines & invariant, names)),
     )
     return ExpandedFit(expansion, model, findings, columns, sums)
+
+
+def _relations_of_terms(
+    expansion: EffectExpansion, model: HeteroRegressor, sums: RowSums, names: Sequence[str]
+) -> pd.DataFrame:
+    """The relations of the columns; of a curve those of what it adds to the fit of all columns, whose effect is 1."""
+    known, findings = standardized(sums.sums, within=model.level == "environment"), model.findings_
+    numbers = list(dict.fromkeys(expansion.groups_))  # the columns come first, then products
+    whose = np.array([numbers.index(each) for each in expansion.groups_])
+    curved = np.bincount(whose) > 1
+    directions = np.zeros((len(whose), len(numbers)))
+    directions[np.arange(len(whose)), whose] = np.where(curved[whose], model.pooled_coef_ * known.scale[:-1], 1.0)
+    first = [expansion.groups_.index(number) for number in numbers]
+    evidence = SquaredEvidence(rotated(known, directions), model.tolerance)
+    before, after = (part[first] for part in declared(model, findings.table.names))
+    trusted = model.invariant_[first] & (findings.pooling.weight < TRUSTED)
+    found = find_relations(evidence, before, after, trusted)
+    units = np.where(curved, 1.0, known.scale[-1] / known.scale[:-1][first])
+    table = describe_effects(
+        found.own,
+        (model.coef_[first] / units) * ~curved,
+        selected=model.invariant_[first],
+        names=[str(number) for number in numbers],
+        labels=findings.table.labels,
+        units=units,
+        more=found.columns(units),
+    ).relations
+    return table.iloc[: len(names)].set_axis(pd.Index(names, name="feature"))
 
 
 def _about_terms(expansion: EffectExpansion, names: Sequence[str]) -> Iterator[str]:

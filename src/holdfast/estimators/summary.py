@@ -122,7 +122,7 @@ class TableSummary:
         others = listed(found.relations.index, ~found.relations["given"].to_numpy(bool))
         company = f"the other features but {others}" if others else "the other features"
         legend = {head: words.format(company=company) for head, words in (LEGEND | (ALONE if alone else {})).items()}
-        curve = "is a curve, which has no single coefficient: `plot_effects` draws it."
+        curve = "is a curve: it has no coefficient, its effect is a multiple of the curve, and `plot_effects` draws it."
         notes = [*([f"The effect of {listed(found.curves)} {curve}"] if found.curves else []), *self.notes]
         return PrintedSummary(self.headline, cells, notes, self.advice, legend, LEAST_NEEDED)
 

@@ -2,6 +2,7 @@ from .class_mean_form import fit_class_means as fit_class_means
 from .classifier import HeteroClassifier as HeteroClassifier
 from .contract import EnvironmentEstimator as EnvironmentEstimator
 from .effects import EffectTables as EffectTables
+from .expansion import EffectCurves as EffectCurves
 from .expansion import EffectExpansion as EffectExpansion
 from .files import FittedTable as FittedTable
 from .files import fit_table as fit_table
@@ -13,6 +14,5 @@ from .printed_summary import PrintedSummary as PrintedSummary
 from .regressor import HeteroRegressor as HeteroRegressor
 from .screening import diagnose_curvature as diagnose_curvature
 from .selector import HeteroSelector as HeteroSelector
-from .expansion import EffectCurves as EffectCurves
 from .spline import HeteroSplineRegressor as HeteroSplineRegressor
 from .summary import TableSummary as TableSummary

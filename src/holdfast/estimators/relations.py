@@ -273,9 +273,10 @@ def _reverse_by_pooling(counts: np.ndarray, covariance: np.ndarray) -> OwnEffect
     response = whole[:, -1:] - whole[:, :-1] * (whole[:-1, -1] / np.maximum(np.diag(whole)[:-1], TINY))
     response /= np.maximum(response[-1], TINY)
     across, size, variance = (
-        np.maximum(np.einsum("ij,eik,kj->ej", one, covariance, other), TINY if one is other else -np.inf)
+        np.einsum("ij,eij->ej", one, covariance @ other)
         for one, other in ((feature, response), (response, response), (feature, feature))
     )
+    size, variance = np.maximum(size, TINY), np.maximum(variance, TINY)
     degrees = np.broadcast_to(counts[:, None] - FEWEST, across.shape)
     error = np.sqrt(np.maximum((variance - across**2 / size) / size / degrees, TINY))
     return OwnEffects(across / size, error, degrees)

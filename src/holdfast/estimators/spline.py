@@ -123,17 +123,16 @@ def fit_expanded(
     sums = fit()
     varied = model.findings_.varies & ~model.invariant_
     if expansion.has_terms:
-        known = {"before": _terms_of(expansion.groups_, before), "after": _terms_of(expansion.groups_, after)}
-        model.set_params(groups=_labelled(expansion.groups_, groups), verbose=expanded, **known)
+        # a product comes before the response if both columns do, and after it if one of them does
+        terms = [np.atleast_1d(each) for each in expansion.groups_]
+        model.set_params(
+            groups=_labelled(expansion.groups_, groups),
+            before=[place for place, each in enumerate(terms) if before[each].all()],
+            after=[place for place, each in enumerate(terms) if after[each].any()],
+            verbose=expanded,
+        )
         sums = fit(expansion.transform)
     return _described(expansion, model, columns, sums, varied, scaling.constant, groups)
-
-
-def _terms_of(numbers: Sequence[Any], columns: np.ndarray) -> list[int]:
-    """The expanded columns that come from some of these columns, (columns,); a product from either of its two."""
-    return [
-        place for place, each in enumerate(numbers) if columns[list(each) if isinstance(each, tuple) else each].any()
-    ]
 
 
 def _labelled(numbers: Sequence[Any], groups: Sequence[Any] | None) -> list:
@@ -161,6 +160,7 @@ def _described(
         relations = _relations_of_terms(expansion, model, sums, names)
     invariant, findings = model.invariant_[starts], model.findings_
     relations.loc[expansion.curved_, "coefficient"] = np.nan  # a curve has no single one
+    relations["rank"] = relations["rank"].rank().astype(int)  # products have left gaps
     scaling = findings.table.scaling._replace(constant=constant)
     findings = findings._replace(
         table=findings.table._replace(names=names, scaling=scaling),
@@ -184,7 +184,9 @@ def _relations_of_terms(
     whose = np.array([numbers.index(each) for each in expansion.groups_])
     curved = np.bincount(whose) > 1
     directions = np.zeros((len(whose), len(numbers)))
-    directions[np.arange(len(whose)), whose] = np.where(curved[whose], model.pooled_coef_ * known.scale[:-1], 1.0)
+    # the model does without columns that come after the response; their curves are judged all the same
+    curves = SquaredEvidence(known).solve(np.arange(len(whose))).coefficients
+    directions[np.arange(len(whose)), whose] = np.where(curved[whose], curves, 1.0)
     first = [expansion.groups_.index(number) for number in numbers]
     evidence = SquaredEvidence(rotated(known, directions), model.tolerance)
     before, after = (part[first] for part in declared(model, findings.table.names))
@@ -243,7 +245,7 @@ class HeteroSplineRegressor(CurveSettings, SummarizedFit, RegressorMixin, BaseEs
         knots: of each curve, or "auto".
         groups: one label for each column; columns of one label are selected and tested together. None: one by one.
         pooling, significance, tolerance, level: as in `HeteroRegressor`.
-        search, verbose: as in `HeteroRegressor`.
+        search, before, after, verbose: as in `HeteroRegressor`, of columns.
 
     Attributes:
         invariant_: (columns,), whose relation to the response holds in all environments.
@@ -325,7 +327,7 @@ class HeteroSplineRegressor(CurveSettings, SummarizedFit, RegressorMixin, BaseEs
 
         summary = self.summary()
         verdicts = {str(name): str(word) for name, word in summary.table["verdict"].items()}
-        return draw_curves(self.curves_, self.environments_, verdicts, columns, summary.response)
+        return draw_curves(self.curves_, self.environments_, verdicts, columns, self.findings_.table.response)
 
     def predict(self, X: Any) -> np.ndarray:
         """(rows,), the predicted responses; of a Dask data frame, a column of Dask."""

@@ -66,23 +66,28 @@ class SearchSettings(FitSettings):
 def declared(settings: Any, names: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
     """(features,) each: which are declared to come before the response, and which after it.
 
+    Features are declared by their names, by their numbers, or all of a group at once by its label.
+
     Example:
         >>> declared(SearchSettings(before=["dose"], after=[2]), ["dose", "age", "marker"])[1].tolist()
         [False, False, True]
     """
     names, masks = [str(name) for name in names], []
+    labels = getattr(settings, "groups", None)
+    labels = names if labels is None or len(labels) != len(names) else labels
     for argument in ("before", "after"):
         given = getattr(settings, argument)
-        columns = [given] if isinstance(given, str) else list(given)
         mask = np.zeros(len(names), bool)
-        for column in columns:
-            if isinstance(column, str) and column in names:
-                mask[names.index(column)] = True
-            elif isinstance(column, (int, np.integer)) and not isinstance(column, bool) and 0 <= column < len(names):
-                mask[column] = True
-            else:
+        for column in [given] if np.ndim(given) == 0 else given:
+            number = isinstance(column, int | np.integer) and not isinstance(column, bool)
+            meant = [
+                place == column if number else isinstance(column, str) and column in (name, label)
+                for place, (name, label) in enumerate(zip(names, labels, strict=True))
+            ]
+            if not any(meant):
                 known = ", ".join(names[:20])
                 raise ValueError(f"{argument} must hold names or numbers of features ({known}), got {column!r}")
+            mask |= meant
         masks.append(mask)
     if (both := np.flatnonzero(masks[0] & masks[1])).size:
         raise ValueError(f"before and after must not share a feature, got {names[both[0]]!r} in both")

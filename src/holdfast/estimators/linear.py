@@ -102,12 +102,14 @@ def fit_linear(
     tried = []
     for system, report in zip(systems, stages(progress, [STAGE] * len(systems)), strict=True):
         evidence = evidence_in(system)
-        dropped = may_change(evidence, after) if after.any() else after
-        usable = evidence.barring(dropped) if dropped.any() else evidence
         groups = _groups(settings, evidence.dimension)
+        dropped = np.zeros(evidence.dimension, bool)
+        if after.any():
+            dropped = groups.touched(may_change(evidence, after))
+        usable = evidence.barring(dropped) if dropped.any() else evidence
         eliminate = settings.search == "elimination"
         found = select(usable, groups, settings.significance, eliminate=eliminate, progress=report)
-        tried.append((system, evidence, usable, found))
+        tried.append((system, evidence, usable, dropped, found))
     return _described(settings, table, *min(tried, key=lambda entry: entry[-1].criterion))
 
 
@@ -117,16 +119,17 @@ def _described(
     system: Coordinates,
     whole: Evidence,
     evidence: Evidence,
+    dropped: np.ndarray,
     selection: Selection,
 ) -> TableFindings:
     """The coefficients that belong to a selection, with their effects, summary, findings and advice."""
     strict, pooled, selected = selection.fitted, selection.pooled, selection.selected
     pooling = choose_pooling(evidence.held_out, evidence.weights, selected, selection.varying, evidence.stressed)
-    before, after = declared(settings, table.names)
+    plain = system.name == "features"
+    before, after = declared(settings, table.names) if plain else np.zeros((2, whole.dimension), bool)
     relations = find_relations(whole, before, after, selected & (pooling.weight < TRUSTED))
     pooling = pooling.or_asked(settings.pooling)
     blended = blend(strict, pooled, pooling.weight)
-    plain = system.name == "features"
     units = table.response_scale / table.scaling.scale if plain else table.response_scale
     tables = describe_effects(
         relations.own,
@@ -151,7 +154,7 @@ def _described(
         explained_share(evidence, blended),
         varies=selection.varies,
         declared=before | after,
-        dropped=may_change(whole, after) if after.any() else after,
+        dropped=dropped,
         groups=() if settings.groups is None else list(settings.groups),
         levels=evidence.slopes(strict).intercept / evidence.response_scale,
         equality=selection.test.significance,

@@ -38,7 +38,7 @@ class HeteroSelector(CurveSettings, SelectorMixin, BaseEstimator):
         effects: "auto": curves for columns that need one; "smooth": for all columns; "linear": for none.
         interactions: "auto": products of pairs that need one; True: of all pairs; False: of none.
         knots: of each curve, or "auto".
-        pooling, search, significance, tolerance: as in `HeteroRegressor`.
+        pooling, search, significance, tolerance, before, after: as in `HeteroRegressor`.
         level: as in `HeteroRegressor`; for classes there is a common level only.
         verbose: as in `HeteroRegressor`.
 

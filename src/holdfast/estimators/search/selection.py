@@ -72,6 +72,11 @@ class Groups:
         """(features,): whether all groups that a feature needs are among the members, (groups,)."""
         return members[self.codes] if self.second is self.codes else members[self.codes] & members[self.second]
 
+    def touched(self, some: np.ndarray) -> np.ndarray:
+        """(features,): those of a group with one of some features, (features,), and the interactions that need it."""
+        gone = self.codes[some & (self.codes == self.second)]
+        return some | np.isin(self.codes, gone) | np.isin(self.second, gone)
+
     def size(self, members: np.ndarray) -> int:
         """How many features the members have."""
         return int(self.features(members).sum())

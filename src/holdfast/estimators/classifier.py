@@ -71,6 +71,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         invariance: "auto", "effects" or "class_means".
         groups: one label for each feature; features of one label are selected and tested together. Only effects can be
             compared in groups, so "auto" compares effects if there are any. None: one by one.
+        before, after: as in `HeteroRegressor`; "auto" compares effects if there are any.
         significance: level of the tests whether an effect or a difference varies. Smaller values select more features.
         tolerance: standard deviation of an effect, or of a difference between class means, over environments, as a
             share of it, that is too small to matter. With 0, the default, any variation beyond sampling error counts.
@@ -133,6 +134,12 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
             raise ValueError(
                 'groups must be None for invariance="class_means", which compares features one by one, got labels'
             )
+        ordered = any(np.size(columns) for columns in (self.before, self.after))
+        if ordered and self.invariance == "class_means":
+            raise ValueError(
+                'before and after must be empty for invariance="class_means", where every feature follows the class, '
+                "got columns"
+            )
         table = rows if self.invariance == "class_means" else rows.together()
         if table is None:
             raise ValueError(
@@ -143,7 +150,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         total.introduce(self)
         self.classes_, _ = class_codes(np.array(total.sums.classes))
         fits: dict[Invariance, TableFindings] = {}
-        if self.invariance != "effects" and not grouped:
+        if self.invariance != "effects" and not (grouped or ordered):
             settings = {name: getattr(self, name) for name in ("significance", "tolerance", "rotation", "pooling")}
             fits["class_means"] = fit_class_means(total.sums, total.features, response=total.response, **settings)
         if isinstance(table, ArrayRows) and self.invariance != "class_means":
@@ -261,6 +268,8 @@ def _of_several(
         coefficients = blend(strict, pooled, pooling.weight).coefficients
         own = np.take_along_axis(coefficients - coefficients.mean(0), widest[None], 0)[0] / rows.table.scaling.scale
     relations = tables.relations.assign(coefficient=own, selected=selected)
+    # ranks of several searches: of two equal ones the larger danger comes first
+    relations["rank"] = np.argsort(np.lexsort((-relations["danger"].fillna(0), relations["rank"]))) + 1
     explained, explained_by_all, explained_by_fit = np.mean(
         [[each.explained, each.explained_by_all, each.explained_by_fit] for each in parts], axis=0
     ).tolist()

@@ -88,8 +88,6 @@ class Relations(NamedTuple):
     def columns(self, units: np.ndarray | float) -> dict[str, np.ndarray]:
         """Those of a table of features; `units` turn standardised effects into those of the table."""
         several = np.where(self.reverse.measured > 1, 1.0, np.nan)
-        rank = np.empty(len(self.verdict), int)
-        rank[self.order] = np.arange(1, len(rank) + 1)
         return {
             "given": self.given,
             "detectable": self.detectable * units,
@@ -103,7 +101,7 @@ class Relations(NamedTuple):
             "forward_loss": self.forward_loss,
             "reverse_loss": self.reverse_loss,
             "danger": self.danger,
-            "rank": rank,
+            "rank": np.argsort(self.order) + 1,
             "verdict": self.verdict,
         }
 
@@ -358,13 +356,11 @@ def relations_alone(own: OwnEffects, units: np.ndarray | float) -> dict[str, np.
         [differs & (danger > 1), differs, most < HALF], ["dangerous", "varies", "holds"], "cannot be told"
     )
     nothing = np.full(len(size), np.nan)
-    rank = np.empty(len(size), int)
-    rank[np.argsort(-np.nan_to_num(danger), kind="stable")] = np.arange(1, len(size) + 1)
     known = {
         "given": np.zeros(len(size), bool),
         "detectable": detectable_spread(own.errors, level) * units,
         "danger": danger,
-        "rank": rank,
+        "rank": np.argsort(np.argsort(-np.nan_to_num(danger), kind="stable")) + 1,
     }
     unknown = ("reverse", "reverse_between", "reverse_i_squared", "reverse_significance")
     losses = ("reliance", "price", "regret", "forward_loss", "reverse_loss")

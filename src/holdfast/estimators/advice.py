@@ -15,6 +15,8 @@ NAMED = 8  # features named in a sentence; more are counted
 SIGNIFICANT = 0.001
 # A mean error is clear if it is this many standard errors from zero, and small below this many standard deviations.
 CLEAR_LEVEL, SMALL_LEVEL = 4.0, 0.05
+# Less than this share of the response explained by all features together is next to nothing.
+NEXT_TO_NOTHING = 0.01
 # A feature explains the response once more if its price is above this: the error without it is so many times as large.
 COPY = 50.0
 
@@ -59,10 +61,10 @@ def _rely(f: TableFindings) -> str:
             else ""
         )
         return (
-            f"No {f.table.compared} could be shown to hold: {f.counts.sum():,.0f} rows in {len(f.counts)} environments "
-            f"are too few to tell.{power}"
+            f"No clear {f.table.compared} could be shown to hold: {f.counts.sum():,.0f} rows in {len(f.counts)} "
+            f"environments are too few to tell.{power}"
         )
-    return f"No {f.table.compared} holds in all environments: each differs by more than sampling error."
+    return f"No clear {f.table.compared} holds in all environments: each differs by more than sampling error."
 
 
 def _danger(f: TableFindings) -> Iterator[str]:
@@ -113,7 +115,7 @@ def _about_prediction(f: TableFindings) -> Iterator[str]:
     names, several = f.relations.index, len(f.counts) > 1
     if f.dropped.any():
         yield f"Left out, since after {f.table.response} and not shown to hold: {listed(names, f.dropped)}."
-    if not several or f.explained_by_all < SIGNIFICANT:
+    if not several or f.explained_by_all < NEXT_TO_NOTHING:
         yield f"The features together explain {f.explained_by_all:.0%} of {f.table.response}."
         return
     if f.pooling.weight < 1:

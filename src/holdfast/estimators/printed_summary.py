@@ -68,7 +68,7 @@ class PrintedSummary:
 
     def explained(self, cells: pd.DataFrame) -> list[str]:
         """What the columns are, in a sentence if anything is known about them."""
-        words = "; ".join(self.legend[name] for name in cells if name in self.legend)
+        words = "; ".join(self.legend[str(name)] for name in cells if name in self.legend)
         return [f"{words}."] if words else []
 
     def __str__(self) -> str:

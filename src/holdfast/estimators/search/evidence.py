@@ -339,8 +339,8 @@ class LogisticEvidence(Evidence):
         apart = np.einsum("ei,eij,ej->e", slopes.gradient, inverse, slopes.gradient)
         apart = (apart - np.einsum("eij,eji->e", inverse, slopes.covariance)) / 2
         loss = np.array([float(logistic.risk(rows, *fitted)) for rows in self.environments])
-        apart, loss = (float(np.average(part[rich], weights=self.counts[rich])) for part in (apart, loss))
-        return loss - apart + REACH**2 * max(apart, 0.0)
+        distance, mean = (float(np.average(part[rich], weights=self.counts[rich])) for part in (apart, loss))
+        return mean - distance + REACH**2 * max(distance, 0.0)
 
     def second_moments(self) -> StandardizedMoments:
         """Those of the rows, the response in units of its standard deviation."""

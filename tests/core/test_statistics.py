@@ -1,13 +1,16 @@
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.stats import CensoredData, alexandergovern, chi2, ecdf, sem, t
 
 from holdfast.core.statistics import (
     FEW_VALUES,
     bootstrap,
+    detectable_spread,
     event_rate,
     exact_proportion,
     kaplan_meier,
+    largest_spread,
     mean_interval,
     median,
     random_effects,
@@ -186,3 +189,49 @@ def test_intervals_of_the_mean_cover_it(environments, between):
     assert covered > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 4000)
     if between == 0:
         assert abs(np.mean(found.significance < 0.05) - 0.05) < 4 * np.sqrt(0.95 * 0.05 / 4000)
+
+
+def test_the_largest_spread_solves_its_equation():
+    random = np.random.default_rng(0)
+    s = random.uniform(0.2, 1.0, (9, 4))
+    b = 2 * random.standard_normal((9, 4))
+    b[2, 1] = np.nan
+
+    def excess(between, column):
+        own = ~np.isnan(b[:, column])
+        weights, values = 1 / (s[own, column] ** 2 + between**2), b[own, column]
+        return weights @ (values - np.average(values, weights=weights)) ** 2 - chi2.ppf(0.05, own.sum() - 1)
+
+    expected = [brentq(excess, 0, 100, args=(column,), xtol=1e-12) for column in range(4)]
+    np.testing.assert_allclose(largest_spread(b, s), expected, rtol=1e-8)
+    # what does not vary enough to exclude anything, and what is measured once or never
+    b = np.array([[1.0, 1.0, np.nan], [1.0, np.nan, np.nan]])
+    found = largest_spread(b, np.ones((2, 3)))
+    assert found[0] == pytest.approx(0, abs=1e-12)
+    assert np.isnan(found[1:]).all()
+
+
+@pytest.mark.parametrize("environments", [3, 10, 40])
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_the_largest_spread_is_below_the_true_one_as_often_as_it_may(environments, confidence):
+    """4,000 draws with errors that are known: exact, so that the share is within 4 standard errors."""
+    random = np.random.default_rng(environments)
+    shape = (environments, 4000)
+    s = np.geomspace(0.5, 2, environments)[:, None] * np.ones(shape)
+    b = 1 + 0.7 * random.standard_normal(shape) + s * random.standard_normal(shape)
+    covered = np.mean(largest_spread(b, s, confidence) >= 0.7)
+    assert abs(covered - confidence) < 4 * np.sqrt(confidence * (1 - confidence) / 4000)
+
+
+@pytest.mark.parametrize("environments", [3, 10, 40])
+@pytest.mark.parametrize("level", [0.05, 0.001])
+def test_a_detectable_spread_is_detected_in_four_of_five_cases(environments, level):
+    """4,000 draws with equal errors: exact, so that the share is within 4 standard errors, 0.025."""
+    random = np.random.default_rng(environments)
+    shape = (environments, 4000)
+    s = np.full(shape, 0.3)
+    spread = detectable_spread(s, level)
+    b = spread * random.standard_normal(shape) + s * random.standard_normal(shape)
+    power = np.mean(random_effects(b, s).significance < level)
+    assert abs(power - 0.8) < 4 * np.sqrt(0.8 * 0.2 / 4000)
+    assert np.isnan(detectable_spread(s[:1], level)).all()

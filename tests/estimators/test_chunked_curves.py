@@ -39,7 +39,7 @@ def test_curves_do_not_depend_on_partitions(monkeypatch):
         assert on_dask.passes_ == 3
         np.testing.assert_allclose(predicted, whole.predict(inputs), rtol=1e-8, atol=1e-8)
         for found in (on_dask, HeteroSplineRegressor().fit_chunks(chunks)):
-            assert found.advice_ == whole.advice_
+            assert (found.advice_, found.notes_) == (whole.advice_, whole.notes_)
             assert found.feature_names_in_.tolist() == ["x0", "x1", "x2"]
             np.testing.assert_allclose(found.regressor_.coef_, whole.regressor_.coef_, rtol=1e-7, atol=1e-9)
             for one, other in zip(found.curves_["x0"], whole.curves_["x0"], strict=True):
@@ -82,7 +82,7 @@ def test_curves_go_with_categories_and_missing_values():
         on_dask = fit_table(cut(frame, [100, 2000]), "y", "site", effects="auto", pooling=0.0, chunk_rows=500)
     agree(on_dask.model, found.model)
     assert on_dask.estimator.passes_ == 4
-    verdicts = {record["feature"]: record["selected"] for record in found.model.stability}
+    verdicts = {record["feature"]: record["selected"] for record in found.model.relations}
     assert verdicts == {
         **{"x0": True, "x1": True, "x2": False, "soil=sand": True, "soil=silt": True},
         **{"age": False, "age is missing": False},

@@ -176,7 +176,7 @@ def test_estimators_take_dask_frames_and_chunks(plants, names):
     model = HeteroRegressor().fit_chunks(chunks)
     np.testing.assert_allclose(model.coef_, whole.coef_, rtol=RELATIVE)
     assert model.environments_ == whole.environments_ == ["field 1", "field 9", "field 10"]
-    assert model.stability_.index.tolist() == whole.stability_.index.tolist()
+    assert model.relations_.index.tolist() == whole.relations_.index.tolist()
     classified = HeteroClassifier(invariance="class_means").fit_chunks(
         [(x[part], classes.iloc[part], sites.iloc[part]) for part in parts]
     )
@@ -240,9 +240,9 @@ def test_classes_that_seem_to_be_separated_are_looked_at_again():
     options = {"invariance": "class_means", "chunk_rows": 3000}
     separated = fit_table(frame, "y", "site", **options)
     assert separated.estimator.passes_ == 3
-    assert "classify every row of this table correctly" in separated.model.advice[-1]
+    assert "classify every row of this table correctly" in separated.model.notes[-1]
     wrong = {number: fit_table(flipped(frame, number), "y", "site", **options) for number in (0, 17, 9_999)}
-    assert all("classify every row" not in " ".join(found.model.advice) for found in wrong.values())
+    assert all("classify every row" not in " ".join(found.model.notes) for found in wrong.values())
     assert max(found.estimator.passes_ for found in wrong.values()) == 3
 
 

@@ -77,7 +77,7 @@ def test_columns_of_a_dask_frame_may_have_any_names(plants, names):
         found = HeteroRegressor().fit(frame, grown)
         np.testing.assert_allclose(found.predict(frame).compute(), whole.predict(inputs), rtol=RELATIVE)
     np.testing.assert_allclose(found.coef_, whole.coef_, rtol=RELATIVE)
-    assert found.stability_.index.tolist() == whole.stability_.index.tolist()
+    assert found.relations_.index.tolist() == whole.relations_.index.tolist()
 
 
 def test_weights_of_chunks_and_of_dask_are_those_of_one_table(plants):
@@ -104,7 +104,7 @@ def test_weights_of_chunks_and_of_dask_are_those_of_one_table(plants):
             np.testing.assert_allclose(found.coef_, whole.coef_, rtol=1e-9)
             np.testing.assert_allclose(found.intercept_, whole.intercept_, rtol=1e-9)
             assert found.environments_ == whole.environments_
-            assert found.advice_ == whole.advice_
+            assert (found.advice_, found.notes_) == (whole.advice_, whole.notes_)
         small = [(x, y, None, np.full(len(y), 1e-3)) for x, y, *_ in chunks]
         with pytest.warns(UserWarning, match="sample_weight is how many rows each row stands for, and its sum is 0.6"):
             clone(estimator).fit_chunks(small)

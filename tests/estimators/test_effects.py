@@ -63,9 +63,9 @@ def test_the_range_of_an_effect_is_that_of_joint_fits():
     both = np.ones(2, bool)
     own = squared_effects(known, both)
     table = describe_effects(
-        own, np.zeros(2), np.ones(2), selected=both, varies=~both, names=["a", "b"], labels=range(4),
+        own, np.zeros(2), selected=both, names=["a", "b"], labels=range(4),
         units=known.scale[-1] / known.scale[:-1],
-    ).stability  # fmt: skip
+    ).relations  # fmt: skip
     # the standard error of an effect is 1 / sqrt(2000 (1 - 0.95^2)) = 0.072
     assert table.loc["a", "lowest_effect"] == pytest.approx(-0.45, abs=4 * 0.072)
     assert table.loc["a", "highest_effect"] == pytest.approx(0.5, abs=4 * 0.072)
@@ -92,10 +92,10 @@ def test_an_environment_with_too_few_rows_is_left_out():
     assert np.isnan(own.estimates[2]).all()
     assert np.isfinite(own.estimates[:2]).all()
     table = describe_effects(
-        own, np.zeros(4), np.ones(4), selected=np.ones(4, bool), varies=np.zeros(4, bool), names="abcd", labels="xyz"
+        own, np.zeros(4), selected=np.ones(4, bool), names="abcd", labels="xyz"
     )  # fmt: skip
-    np.testing.assert_array_equal(table.stability["highest_effect"], own.estimates[:2].max(0))
-    assert table.stability.notna().all(axis=None)
+    np.testing.assert_array_equal(table.relations["highest_effect"], own.estimates[:2].max(0))
+    assert table.relations.notna().all(axis=None)
 
 
 def test_small_environments_borrow_the_variance_of_their_errors():
@@ -108,10 +108,10 @@ def test_small_environments_borrow_the_variance_of_their_errors():
         y = x[:, 0] + random.standard_normal(1600)
         own = squared_effects(_known(x, y, codes), np.array([True]))
         tables = describe_effects(
-            own, np.ones(1), np.ones(1), selected=np.ones(1, bool), varies=np.zeros(1, bool), names=["x"],
+            own, np.ones(1), selected=np.ones(1, bool), names=["x"],
             labels=range(400),
         )  # fmt: skip
-        rejected.append(tables.stability["significance"].iloc[0] < 0.05)
+        rejected.append(tables.relations["significance"].iloc[0] < 0.05)
     assert np.mean(rejected) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 100)
 
 

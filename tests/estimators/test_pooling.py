@@ -5,7 +5,7 @@ from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core import group_rows
 from holdfast.core.moments import collect_moments, standardized
 from holdfast.estimators import HeteroClassifier, HeteroRegressor
-from holdfast.estimators.pooling import held_out_squares, pooling_weight
+from holdfast.estimators.pooling import choose_pooling, held_out_squares, pooling_weight, stressed_weight
 from holdfast.estimators.search.evidence import LogisticEvidence
 
 
@@ -66,7 +66,7 @@ def test_where_environments_are_nearly_alike_the_pooled_fit_predicts(alike):
     assert model.pooling_ > 0.8
     np.testing.assert_array_equal(model.invariant_, strict.invariant_)
     np.testing.assert_array_equal(strict.coef_, strict.strict_coef_)
-    assert any(f"pooling = {model.pooling_:.2f}" in sentence for sentence in model.advice_)
+    assert any(f"pooling = {model.pooling_:.2f}" in sentence for sentence in model.notes_)
 
 
 def test_a_consequence_of_the_response_stays_out():
@@ -74,7 +74,7 @@ def test_a_consequence_of_the_response_stays_out():
     model = HeteroRegressor().fit(x, y, environments=codes)
     assert model.pooling_ == 0
     assert model.coef_[2] == 0
-    assert any("only the invariant features are used (pooling = 0)" in sentence for sentence in model.advice_)
+    assert any("only they are used (pooling = 0" in sentence for sentence in model.notes_)
     classes = HeteroClassifier().fit(x, y > 0, environments=codes)
     assert classes.pooling_ == 0
     assert classes.coef_[0, 2] == 0
@@ -116,3 +116,43 @@ def test_the_weight_falls_with_what_is_explained_and_rises_with_what_varies():
 def test_other_weights_are_refused(value):
     with pytest.raises(ValueError, match=r"pooling must be 'auto' or a number from 0 to 1, got"):
         HeteroRegressor(pooling=value).fit(np.ones((3, 1)), np.arange(3.0))
+
+
+def test_where_nothing_varies_all_features_are_used():
+    random = np.random.default_rng(4)
+    codes, x = np.repeat(np.arange(4), 500), random.standard_normal((2000, 3))
+    y = x @ [1.0, 0.03, 0.0] + random.standard_normal(2000)
+    model = HeteroRegressor().fit(x, y, environments=codes)
+    assert not model.findings_.varies.any()
+    assert model.pooling_ == 1
+    np.testing.assert_array_equal(model.coef_, model.pooled_coef_)
+    assert any("so the prediction is the pooled fit" in note for note in model.notes_)
+    classes = HeteroClassifier().fit(x, y > 0, environments=codes)
+    assert classes.pooling_ == 1
+    np.testing.assert_array_equal(classes.coef_, classes.pooled_coef_)
+
+
+def test_strictness_has_to_pay():
+    """What is selected predicts well enough by itself, but far away all features together would still be better."""
+    selected, weights = np.array([True, False]), np.array([0.5, 0.5])
+    held_out = {0: 0.0, 1: -0.9, 2: -1.0}
+    losses = {1: 1.0, 2: 1.0}
+
+    def chosen():
+        return choose_pooling(
+            lambda columns: np.full(2, held_out[len(columns)]),
+            weights,
+            selected,
+            0.2,
+            lambda columns: losses[len(columns)],
+        )
+
+    assert chosen().weight == 0.5
+    losses[2] = np.exp(0.05)
+    assert chosen().weight == pytest.approx(0.25)
+    losses[2] = 2.0
+    assert chosen().weight == 0
+    losses[2] = 0.5
+    assert chosen().weight == 1
+    assert chosen().or_asked(0.125).weight == 0.125
+    assert [stressed_weight(*pair) for pair in ((1.0, np.inf), (np.inf, 1.0), (1.0, 0.0))] == [1.0, 0.0, 0.0]

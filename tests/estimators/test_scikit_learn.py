@@ -22,19 +22,26 @@ from holdfast.estimators import (
 ESTIMATORS = [HeteroRegressor, HeteroClassifier, HeteroQuadraticRegressor, HeteroMatrixSensing]
 
 
-@parametrize_with_checks([HeteroRegressor(), MixedRegressor()])
+@parametrize_with_checks([HeteroRegressor(), HeteroRegressor(after=[0]), MixedRegressor()])
 def test_estimator_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks([HeteroClassifier(), HeteroQuadraticRegressor(n_runs=1), HeteroMatrixSensing(n_runs=1)])
+@parametrize_with_checks(
+    [
+        HeteroClassifier(),
+        HeteroClassifier(before=[0]),
+        HeteroQuadraticRegressor(n_runs=1),
+        HeteroMatrixSensing(n_runs=1),
+    ]
+)
 def test_estimator_checks_of_the_others(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks([HeteroSplineRegressor(), HeteroSelector(), EffectExpansion()])
+@parametrize_with_checks([HeteroSplineRegressor(after=[0]), HeteroSelector(before=[0]), EffectExpansion()])
 def test_estimator_checks_of_curves_and_selection(estimator, check):
     check(estimator)
 

@@ -74,16 +74,16 @@ def test_a_term_that_repeats_another_adds_nothing():
 
 
 @pytest.mark.parametrize(("shape", "words"), [("square", "x0 bends"), ("product", "x0 and x1 interact")])
-def test_the_advice_of_straight_lines_says_that_they_do_not_fit(shape, words):
+def test_the_notes_of_straight_lines_says_that_they_do_not_fit(shape, words):
     x, y, environments = curved_table(shape, 0)
-    assert any(words in sentence for sentence in HeteroRegressor().fit(x, y, environments=environments).advice_)
+    assert any(words in sentence for sentence in HeteroRegressor().fit(x, y, environments=environments).notes_)
 
 
-def test_the_advice_is_silent_where_lines_fit():
+def test_the_notes_is_silent_where_lines_fit():
     x, y, environments = curved_table("line", 0)
     model = HeteroRegressor().fit(x, y, environments=environments)
-    assert model.stability_["varies"].any()
-    assert not any("HeteroSplineRegressor" in sentence for sentence in model.advice_)
+    assert model.findings_.varies.any()
+    assert not any("HeteroSplineRegressor" in sentence for sentence in model.notes_)
 
 
 def test_units_do_not_matter():
@@ -104,5 +104,5 @@ def test_chunks_give_the_hint_that_the_whole_table_gives(size):
     whole = HeteroRegressor().fit(x, y, environments=sites)
     parts = [slice(begin, begin + size) for begin in range(0, 12_000, size)]
     chunked = HeteroRegressor().fit_chunks((x[part], y[part], sites[part]) for part in parts)
-    assert any("the effect of x0 bends" in sentence for sentence in whole.advice_)
-    assert chunked.advice_ == whole.advice_
+    assert any("the effect of x0 bends" in sentence for sentence in whole.notes_)
+    assert chunked.notes_ == whole.notes_

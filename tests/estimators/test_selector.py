@@ -62,7 +62,7 @@ def test_one_environment_passes_all_columns():
     x, y, _ = curved_table("line", 10)
     selector = HeteroSelector().fit(x, y)
     assert selector.get_support().all()
-    assert "a single environment cannot tell" in selector.advice_[0]
+    assert "a single environment cannot tell" in selector.notes_[0]
 
 
 def test_where_nothing_is_invariant_all_columns_pass():
@@ -75,7 +75,7 @@ def test_where_nothing_is_invariant_all_columns_pass():
         selector = HeteroSelector(pooling=pooling).fit(x, y, environments=codes)
         assert not selector.invariant_.any()
         assert selector.get_support().all()
-        assert "none of them has the same relation" in selector.advice_[0]
+        assert "none of them has the same relation" in selector.notes_[0]
 
 
 def test_too_little_is_passed_on_only_if_asked_for():
@@ -89,7 +89,7 @@ def test_too_little_is_passed_on_only_if_asked_for():
     assert automatic.invariant_.tolist() == strict.invariant_.tolist() == [True, False]
     assert automatic.get_support().tolist() == [True, True]
     assert strict.get_support().tolist() == [True, False]
-    assert "pooling=0 passes on these alone" in automatic.advice_[0]
+    assert "pooling=0 passes on these alone" in automatic.notes_[0]
 
 
 def test_settings_are_checked():

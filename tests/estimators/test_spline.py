@@ -53,8 +53,8 @@ def test_the_causes_are_found_whatever_the_shape(shape):
     x, y, environments = curved_table(shape, 2)
     model = HeteroSplineRegressor().fit(x, y, environments=environments)
     assert model.invariant_.tolist() == CAUSES
-    assert not model.stability_["varies"].to_numpy()[:2].any()
-    straight = any("because a straight line cannot follow it" in sentence for sentence in model.advice_)
+    assert not model.findings_.varies[:2].any()
+    straight = any("because a straight line cannot follow it" in sentence for sentence in model.notes_)
     assert straight == (shape != "line")
 
 
@@ -95,18 +95,22 @@ def test_lines_where_lines_suffice():
     lines = HeteroRegressor(search="elimination").fit(rows.inputs, rows.targets, environments=rows.environments)
     model = HeteroSplineRegressor().fit(rows.inputs, rows.targets, environments=rows.environments)
     np.testing.assert_allclose(model.predict(rows.inputs), lines.predict(rows.inputs), rtol=1e-10)
-    assert "Straight lines describe each environment" in model.advice_[0]
+    assert "Straight lines describe each environment" in model.notes_[0]
 
 
 def test_names_and_units_of_the_table():
     x, y, environments = curved_table("square", 4)
     names = ["age", "dose", "marker", "noise"]
     model = HeteroSplineRegressor().fit(pd.DataFrame(x, columns=names), y, environments=environments)
-    assert "a curve of age" in model.advice_[0]
-    assert model.stability_.index.tolist() == names
+    assert "a curve of age" in model.notes_[0]
+    assert model.relations_.index.tolist() == names
     moved = HeteroSplineRegressor().fit(1000 * x + 5000, y / 1000, environments=environments)
     expected = model.predict(pd.DataFrame(x, columns=names))
     np.testing.assert_allclose(1000 * moved.predict(1000 * x + 5000), expected, atol=1e-6 * y.std())
+    # the effect of a curve is a multiple of the one in the fit of all columns
+    effects = [each.relations_["effect"].iloc[0] for each in (model, moved)]
+    np.testing.assert_allclose(effects, 1, atol=0.2)
+    assert effects[0] == pytest.approx(effects[1], rel=1e-4)
 
 
 def test_an_interaction_counts_where_both_of_its_groups_do():
@@ -161,10 +165,9 @@ def test_summary_and_plot_name_columns_and_curves():
     model = HeteroSplineRegressor().fit(frame, pd.Series(y, name="yield"), environments=environments)
     summary = model.summary()
     assert summary.table["verdict"].to_dict() == {
-        "light": "same", "water": "same", "weeds": "varies", "noise": "not needed"
+        "light": "holds", "water": "holds", "weeds": "dangerous", "noise": "cannot be told"
     }  # fmt: skip
-    assert any("The effect of light is a curve" in note for note in summary.notes)
-    assert not any("No environment identifies" in note for note in summary.notes)
+    assert "The effect of light is a curve" in " ".join(str(summary).split())
     figure = model.plot_effects(["light", "weeds"])
     assert [axes.get_xlabel() for axes in figure.axes] == ["light", "weeds"]
     assert {axes.get_ylabel() for axes in figure.axes} == {"effect on yield"}

@@ -1,35 +1,14 @@
+import html
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t
 
-from holdfast.core import group_rows
-from holdfast.core.moments import collect_moments, standardized
+from holdfast.core.statistics import random_effects
 from holdfast.estimators import HeteroClassifier, HeteroRegressor
-from holdfast.estimators.effects import OwnEffects, describe_effects, squared_effects
-from holdfast.estimators.inference import blended_covariance, standard_errors
 from holdfast.estimators.printed_summary import WIDTH, shortened
-from holdfast.estimators.search.evidence import SquaredEvidence
-from holdfast.estimators.summary import TableSummary
-
-
-def _summary(x, y, codes, *, selected, varies, pooling=0.0, level="common"):
-    within = level == "environment"
-    known = standardized(collect_moments(x, y, group_rows(codes, len(x))), within=within)
-    evidence, units = SquaredEvidence(known), known.scale[-1] / known.scale[:-1]
-    strict, pooled = evidence.solve(np.flatnonzero(selected)), evidence.solve(np.arange(x.shape[1]))
-    covariance = blended_covariance(evidence, strict, selected, pooled, pooling)
-    tables = describe_effects(
-        squared_effects(known, selected),
-        (1 - pooling) * strict.coefficients + pooling * pooled.coefficients,
-        standard_errors(covariance, len(x), 1 + x.shape[1]),
-        selected=selected,
-        varies=varies,
-        names=[f"x{number}" for number in range(x.shape[1])],
-        labels=sorted(set(codes)),
-        units=units,
-    )
-    environments = len(set(codes))
-    return TableSummary(tables.stability, "regression", len(x), environments, 0.5, 0.6, pooling, level)
+from holdfast.estimators.summary import COLUMNS
 
 
 def _simpson(seed=0):
@@ -40,48 +19,21 @@ def _simpson(seed=0):
     return x, -x[:, 0] + 8 * codes + 0.5 * random.standard_normal(1000), codes
 
 
-def test_a_coefficient_outside_of_the_range_of_its_environments_is_explained():
-    one, none = np.ones(1, bool), np.zeros(1, bool)
-    summary = _summary(*_simpson(), selected=one, varies=none)
-    row = summary.table.loc["x0"]
+def test_the_effect_is_that_within_environments():
+    """A fit to all rows mixes it with the relation between their means (Simpson's paradox)."""
+    x, y, codes = _simpson()
+    row = HeteroRegressor(pooling=1).fit(x, y, environments=codes).summary().table.loc["x0"]
     assert row["coefficient"] > 0 > -0.9 > row["highest_effect"]
-    (note,) = (note for note in summary.notes if "outside" in note)
-    assert "x0" in note
-    assert "Simpson" in note
-    assert 'level="environment"' in note
-    # a fit that is all pooled is outside for the same reason
-    (note,) = (
-        note for note in _summary(*_simpson(), selected=none, varies=one, pooling=1.0).notes if "outside" in note
-    )
-    assert "Simpson" in note
-    # each environment about its own mean: the pooled effect is that within environments
-    within = _summary(*_simpson(), selected=one, varies=none, level="environment")
+    assert row["low"] < -1 < row["high"]
+    within = HeteroRegressor(pooling=1, level="environment").fit(x, y, environments=codes).summary()
     assert within.table.loc["x0", "coefficient"] == pytest.approx(-1, abs=4 * 0.5 / np.sqrt(1000))
-    assert not any("outside" in note for note in within.notes)
 
 
-def test_what_varies_in_its_level_only_is_said_so():
-    summary = _summary(*_simpson(), selected=np.zeros(1, bool), varies=np.ones(1, bool))
-    assert summary.table.loc["x0", "significance"] > 0.05
-    assert any("Varying although the effect within environments is the same: x0." in note for note in summary.notes)
-
-
-def test_a_verdict_that_the_single_test_contradicts_is_explained():
-    x, y, codes = _table()
-    x[:, 2] = codes  # constant within environments
-    summary = _summary(x, y, codes, selected=np.array([False, True, False]), varies=np.zeros(3, bool))
-    assert summary.table.loc["x1", "significance"] < 0.01
-    assert any(
-        note.startswith("Selected, although the effect by itself") and ": x1. " in note for note in summary.notes
-    )
-    assert any(note.startswith("No environment identifies") and note.endswith(": x2.") for note in summary.notes)
-
-
-def test_a_feature_whose_mean_hides_its_effects_is_in_doubt_with_one_intercept_and_left_out_with_several():
+def test_a_consequence_whose_mean_hides_its_effects_is_found_with_one_intercept_and_with_several():
     """A consequence c_e y of the response, with a mean that moves from one environment to the next as c_e does.
 
     About the common mean its gradient is that of its level, which the response does not follow in any environment, so
-    that one intercept does not see that the effects within environments differ.
+    that with one intercept the search does not see that the effects within environments differ; the verdict does.
     """
     random = np.random.default_rng(6)
     environments = np.repeat(list("nesw"), 250)
@@ -91,71 +43,153 @@ def test_a_feature_whose_mean_hides_its_effects_is_in_doubt_with_one_intercept_a
     x = pd.DataFrame(np.column_stack([causes, fruits]), columns=["light", "water", "nitrogen", "fruits"])
     common = HeteroRegressor().fit(x, y, environments=environments)
     assert common.invariant_[3]
-    assert common.stability_.loc["fruits", "significance"] < 0.001
-    (sentence,) = (one for one in common.advice_ if one.startswith("Selected, although"))
-    assert "fruits" in sentence
-    assert 'level="environment"' in sentence
-    assert sentence in common.summary().notes
     within = HeteroRegressor(level="environment").fit(x, y, environments=environments)
     assert within.invariant_.tolist() == [True, True, True, False]
-    assert not any(one.startswith("Selected, although") for one in within.advice_)
+    # a fit with one intercept hardly uses it, so that little is lost
+    assert common.relations_.loc["fruits", "verdict"] == "varies"
+    assert within.relations_.loc["fruits", "verdict"] == "dangerous"
+    assert common.relations_["rank"].idxmin() == within.relations_["rank"].idxmin() == "fruits"
+    assert any(sentence.startswith("Dangerous: fruits.") for sentence in within.advice_)
+    assert any("after=['fruits']" in sentence for sentence in within.advice_)
 
 
-def _table(seed=0):
+def _table(seed=0, rows=400):
+    """A cause, a consequence that follows the response more closely in some environments, and noise."""
     random = np.random.default_rng(seed)
-    codes = np.repeat(np.arange(4), 200)
-    x = random.standard_normal((800, 3))
-    return x, x[:, 0] + codes * x[:, 1] / 2 + random.standard_normal(800), codes
+    codes = np.repeat(np.arange(4), rows)
+    x = random.standard_normal((4 * rows, 3))
+    y = x[:, 0] + random.standard_normal(4 * rows)
+    x[:, 1] = np.array([0.2, 0.6, 1.0, 1.4])[codes] * y + 0.5 * x[:, 1]
+    return x, y, codes
 
 
-def test_the_table_is_of_fixed_width_and_its_numbers_are_those_of_the_frame():
-    selected, varies = np.array([True, False, False]), np.array([False, True, False])
-    summary = _summary(*_table(), selected=selected, varies=varies)
-    lines = str(summary).splitlines()
+@pytest.fixture(scope="module")
+def model():
+    x, y, codes = _table()
+    return HeteroRegressor().fit(x, y, environments=codes)
+
+
+def _body(text):
+    """The cells of the table in a text, by feature."""
+    lines = text.splitlines()
     rules = [number for number, line in enumerate(lines) if set(line) == {"="}]
-    body = lines[rules[0] : rules[1] + 1]
-    assert max(map(len, lines)) == len(lines[rules[0]]) <= WIDTH
-    assert len({len(line) for line in body if line.startswith(("x", "=", "-"))}) == 1
-    words = {line.split()[0]: line.split() for line in body if line.startswith("x")}
-    assert list(words) == ["x0", "x1", "x2"]
-    row = summary.table.loc["x0"]
-    low, high = (f"{row['coefficient'] + sign * 1.963 * row['standard_error']:.3g}" for sign in (-1, 1))
-    assert words["x0"][1:5] == [f"{row['coefficient']:.3g}", f"{row['standard_error']:.3g}", low, high]
-    assert words["x1"][1:5] == ["0", "-", "-", "-"]
-    assert [words[name][-1] for name in words] == ["same", "varies", "needed"]
-    assert f"{summary.table.loc['x1', 'i_squared']:.0%}" in words["x1"]
-    page = summary._repr_html_()
-    assert page.startswith("<p>Regression of y")
-    assert all(f"<th>{name}</th>" in page for name in words)
-    assert all(f"<td>{cell}</td>" in page for cell in words["x0"][1:5])
+    return lines[rules[0] + 1].split(), {line.split()[0]: line for line in lines[rules[0] + 3 : rules[1]]}
 
 
-def test_a_blend_says_how_it_is_made():
-    summary = _summary(*_table(), selected=np.array([True, False, False]), varies=np.zeros(3, bool), pooling=0.25)
-    assert any("0.75 times" in note and "0.25 times" in note for note in summary.notes)
-    assert (summary.table["standard_error"] > 0).all()
+def test_the_table_is_of_fixed_width_and_its_numbers_are_those_of_the_frame(model):
+    summary = model.summary()
+    headings, body = _body(summary.text(WIDTH))
+    assert headings == list(COLUMNS)
+    assert list(body) == summary.table.sort_values("rank").index.tolist()
+    assert next(iter(body)) == "x1"
+    for name, line in body.items():
+        row = model.relations_.loc[name]
+        numbers = [row[column] for column in ("coefficient", "effect", "low", "high", "between")]
+        assert line.split()[1:6] == [f"{number:.3g}" for number in numbers]
+        assert f" {row['i_squared']:.0%} " in line
+        assert f" {row['danger']:.0%} " in line
+        assert line.endswith(row["verdict"])
+    assert len(set(map(len, body.values()))) == 1
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, WIDTH])
+def test_a_narrow_table_leaves_out_what_is_needed_least(model, width):
+    text = model.summary().text(width)
+    headings, body = _body(text)
+    assert {"effect", "[0.025", "0.975]", "danger", "verdict"} <= set(headings)
+    assert len(body) == 3
+    widest = max(map(len, text.splitlines()))
+    assert widest <= max(width, len(next(iter(body.values()))))
+    if width >= 60:
+        assert widest <= width
+    assert all(sentence.split(".")[0] in " ".join(text.replace("\n", " ").split()) for sentence in model.advice_)
+
+
+def test_intervals_are_those_of_the_mean_effect(model):
+    tables, row = model.effect_tables_, model.relations_
+    found = random_effects(*(part.to_numpy() for part in tables[:3]))
+    half = t.isf(0.025, found.degrees) * found.error
+    np.testing.assert_allclose(row[["low", "high"]].to_numpy().T, [found.mean - half, found.mean + half], rtol=1e-9)
+    np.testing.assert_allclose(row["effect_error"], found.error, rtol=1e-9)
+
+
+def test_advice_says_what_to_rely_on_what_is_dangerous_and_what_it_costs():
+    x, y, codes = _table(rows=8000)
+    frame = pd.DataFrame(x, columns=["dose", "marker", "noise"])
+    model = HeteroRegressor().fit(frame, pd.Series(y, name="height"), environments=codes)
+    rely, danger, ask = model.advice_
+    row = model.relations_.loc["marker"]
+    assert model.relations_["verdict"].tolist() == ["holds", "dangerous", "holds"]
+    # the noise holds as well, but its effect is nothing to rely on
+    assert rely.startswith("Rely on dose: the relation holds in these environments")
+    assert danger.startswith("Dangerous: marker. If its relation to height moves as far as it may")
+    assert f"grows by {row['danger']:.0%}, and by {row['reliance']:.0%} if it breaks" in danger
+    assert f"leaving it out raises it by {row['price']:.0%} in this table" in danger
+    assert ask.startswith("Could marker be recorded after height")
+    before = HeteroRegressor(before=["marker"]).fit(frame, pd.Series(y, name="height"), environments=codes)
+    assert not any(sentence.startswith("Could marker") for sentence in before.advice_)
+
+
+def test_few_rows_say_what_they_would_have_shown():
+    x, y, codes = _table()
+    few = np.arange(0, 1600, 16)
+    model = HeteroRegressor().fit(x[few][:, [0, 2]], y[few], environments=codes[few])
+    assert model.relations_["verdict"].tolist() == ["cannot be told"] * 2
+    shown = model.relations_["detectable"].min()
+    assert model.advice_[0].startswith("No clear effect could be shown to hold: 100 rows in 4 environments are too few")
+    assert f"a standard deviation of {shown:.2g} between environments, with 80 % power" in model.advice_[0]
+
+
+def test_a_copy_of_the_response_is_said():
+    random = np.random.default_rng(0)
+    codes, x = np.arange(900) % 3, random.standard_normal((900, 2))
+    y = x[:, 0] + random.standard_normal(900)
+    x = np.column_stack([x, 2.54 * y + 1e-3 * random.standard_normal(900)])
+    model = HeteroRegressor().fit(x, y, environments=codes)
+    assert any(note.startswith("x2 nearly determines y") for note in model.notes_)
+
+
+def test_html_is_a_table_with_the_advice_and_the_notes():
+    x, y, codes = _table()
+    frame = pd.DataFrame(x, columns=["<dose>", "a & b", "noise"])
+    model = HeteroRegressor().fit(frame, y, environments=codes)
+    found = model.summary()._repr_html_()
+    shown = pd.read_html(found, index_col=0)[0] if _has_lxml() else None
+    if shown is not None:
+        assert shown.index.tolist() == model.summary().table.index.tolist()
+    assert "<dose>" not in found
+    assert "&lt;dose&gt;" in found
+    for sentence in (*model.advice_, *model.notes_):
+        assert html.escape(sentence) in found
+    assert [found.count(f">{verdict}<") for verdict in ("dangerous", "cannot be told")] == [1, 2]
+
+
+def _has_lxml():
+    try:
+        import lxml  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def test_one_environment_and_long_names():
-    one, name = np.ones((1, 1)), "a name that is much longer than all " * 2
-    own = OwnEffects(one, 0.1 * one, 30 * one)
-    stability = describe_effects(
-        own, one[0], 0.1 * one[0], selected=one[0] > 0, varies=one[0] < 0, names=[name], labels=["north"]
-    ).stability
-    text = str(TableSummary(stability, "classification", 50, 1, 0.5, 0.5))
+    name = "a name that is much longer than all " * 2
+    x, y, _ = _table()
+    model = HeteroRegressor().fit(pd.DataFrame({name: x[:, 0]}), y)
+    text = str(model.summary())
     assert "only one environment" in text
     assert max(map(len, text.splitlines())) <= WIDTH
 
 
-def test_an_effect_that_one_environment_measures_is_not_the_same():
+def test_an_effect_that_one_environment_measures_cannot_be_told():
     random = np.random.default_rng(3)
-    codes, x = np.repeat([0, 1, 2], 200), random.standard_normal((600, 2))
-    x[200:, 1] = 1.0  # moves in the first environment alone
-    y = x.sum(1) + random.standard_normal(600)
+    codes, x = np.repeat([0, 1, 2], 2000), random.standard_normal((6000, 2))
+    x[2000:, 1] = 1.0  # moves in the first environment alone
+    y = x.sum(1) + random.standard_normal(6000)
     summary = HeteroRegressor().fit(x, y, environments=codes).summary()
-    assert summary.table["verdict"].to_dict() == {"x0": "same", "x1": "one environment only"}
-    assert "one environment only" in str(summary)
-    assert max(map(len, str(summary).splitlines())) <= 120
+    assert summary.table.loc["x1", "verdict"] == "cannot be told"
+    assert np.isnan(summary.table.loc["x1", "between"])
+    assert max(map(len, str(summary).splitlines())) <= WIDTH
 
 
 @pytest.mark.parametrize(
@@ -175,19 +209,21 @@ def test_weights_that_sum_to_one_leave_nothing_to_compare(estimator):
     with pytest.warns(UserWarning, match=r"sample_weight \* 600\) count"):
         estimator.fit(x, y, environments=environments, sample_weight=np.full(600, 1 / 600))
     summary = estimator.summary()
-    assert summary.rows == 1
-    assert summary.table[["standard_error", "low", "high", "effect", "between"]].isna().all(axis=None)
-    assert not {"same", "varies"} & set(summary.table["verdict"])
-    assert any("cannot be compared" in sentence for sentence in estimator.advice_)
-    assert not any("do not differ" in sentence or "that change" in sentence for sentence in estimator.advice_)
+    assert "1 row," in summary.headline
+    assert summary.table[["low", "high", "effect", "between"]].isna().all(axis=None)
+    assert set(summary.table["verdict"]) == {"cannot be told"}
+    assert estimator.advice_ == [
+        "No effect is measured in two environments, so nothing is known about which relations hold elsewhere."
+    ]
 
 
-def test_an_effect_that_no_environment_measures_cannot_be_compared():
+def test_an_effect_that_no_environment_measures_cannot_be_told():
     random = np.random.default_rng(0)
     x, codes = random.standard_normal((400, 2)), np.arange(400) % 20
     x[:, 1] = codes  # stands still within environments
     model = HeteroRegressor(pooling=0).fit(x, x.sum(1) + random.standard_normal(400), environments=codes)
-    assert model.summary().table["verdict"].to_dict() == {"x0": "same", "x1": "cannot be compared"}
+    assert model.relations_.loc["x1", "verdict"] == "cannot be told"
+    assert np.isnan(model.relations_.loc["x1", "effect"])
 
 
 def test_long_names_stay_different():
@@ -205,7 +241,10 @@ def test_of_four_classes_every_row_says_which_one_it_is_about(invariance):
     x, environments = random.standard_normal((2000, 7)), np.arange(2000) % 4
     y = np.digitize(x.sum(1) + random.standard_normal(2000), [-2, 0, 2])
     model = HeteroClassifier(invariance=invariance).fit(x, y, environments=environments)
-    note = next(sentence for sentence in model.summary().notes if "each row shows the one" in sentence)
-    assert all(f"x{number}" in note for number in range(7))
-    assert "may lie" in model.summary().notes[0]
-    assert not any("Simpson" in sentence for sentence in model.summary().notes)
+    summary, of_class = model.summary(), model.findings_.of_class
+    headings, body = _body(summary.text())
+    assert headings[0] == "class"
+    assert [line.split()[1] for line in body.values()] == [str(of_class[int(name[1:])]) for name in body]
+    assert summary.units == {f"x{number}": f"log-odds of {of_class[number]}" for number in range(7)}
+    assert ("reverse" in headings) == (invariance == "effects")
+    assert sorted(model.relations_["rank"]) == list(range(1, 8))

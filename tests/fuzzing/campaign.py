@@ -126,8 +126,8 @@ def model_case(source: random.Random, folder: Path) -> str:
         "advice": ["Use it."],
         "rows": 9,
     }
-    stability = [{"feature": "light", "coefficient": 2.0, "varies": False, "exponent": None}]
-    content = {**base, "stability": stability, **source.choice([regression, classes])}
+    relations = [{"feature": "light", "coefficient": 2.0, "varies": False, "exponent": None}]
+    content = {**base, "relations": relations, **source.choice([regression, classes])}
     model, path, target = folder / "model.json", folder / "new.csv", folder / "predictions.csv"
     model.write_bytes(generator.mutated(source, content))
     path.write_text("light,soil,day,x\n1.5,sand,2020-01-31,1\n,clay,2020-02-29,2\n2,,,3\n")

@@ -75,7 +75,7 @@ def test_the_levels_of_a_category_come_and_go_together(categories):
     x, y, codes = categories
     model = HeteroRegressor(groups=["a"] * 3 + ["b"] * 3, pooling=0).fit(x, y, environments=codes)
     assert model.invariant_.tolist() == [True] * 3 + [False] * 3
-    assert model.stability_["varies"].tolist() == [False] * 3 + [True] * 3
+    assert model.findings_.varies.tolist() == [False] * 3 + [True] * 3
     # its effect is too small to stay on its own
     assert not HeteroRegressor(pooling=0).fit(x, y, environments=codes).invariant_[2]
 

@@ -134,50 +134,38 @@ def find_relations(evidence: Evidence, before: np.ndarray, after: np.ndarray, tr
         ['holds', 'dangerous']
     """
     moments = evidence.second_moments()
-    features = moments.cross.shape[1]
     table = _Within.of(moments, evidence.working())
-    pooled, working = _Pooled.of(moments, table), _loss_within(evidence, table)
-    reverse = random_effects(*table.reverse)
-    reverse_loss = pooled.reverse_loss(reverse.between, reverse.mean)
-    reverse_most = pooled.reverse_loss(largest_spread(*table.reverse[:2]), reverse.mean)
-    tests = _tests_in_company(table)
-    suspects = _suspects(table, np.argsort(tests.given_all, kind="stable"))
+    pooled, tests = _Pooled.of(moments, table), _tests_in_company(table)
+    features = len(before)
     level = LEVEL / max(features, 1)
+    suspects = _suspects(table, np.argsort(tests.given_all, kind="stable"))
+
+    reverse = random_effects(*table.reverse)
+    reverse_loss, reverse_most = (
+        pooled.reverse_loss(spread, reverse.mean) for spread in (reverse.between, largest_spread(*table.reverse[:2]))
+    )
     turns = reverse.significance < level
-    dangerous = turns & (reverse_loss > DANGEROUS) & ~before & ~after
+    differs = tests.given_any < level
     if suspects:  # effects are equal without these, so that the others are not in question
-        dangerous &= np.isin(np.arange(features), suspects) & (tests.given_all < level)
-    else:
-        dangerous &= (tests.given_any < level) & ~trusted
-    holds_after = after & (reverse_most < HARMLESS)
-    kept = ~(dangerous | (after & ~holds_after))
+        differs = np.isin(np.arange(features), suspects) & (tests.given_all < level)
+    dangerous = turns & (reverse_loss > DANGEROUS) & ~before & ~after & differs & (bool(suspects) | ~trusted)
+    last = _judged(reverse_most < HARMLESS, turns & (reverse_loss > DANGEROUS), turns)
+
+    kept = ~(dangerous | (after & (last != "holds")))
     kept[suspects] = False
     own = evidence.own_effects(kept)
     forward = random_effects(*own)
-    fitted = np.where(
-        kept, evidence.solve(np.flatnonzero(kept)).coefficients, evidence.solve(np.arange(features)).coefficients
-    )
-    off = np.maximum(np.abs(fitted - forward.mean) - 2 * forward.error, 0.0)
     forward_loss, forward_most = (
-        (off + FAR * spread) ** 2 * working for spread in (forward.between, largest_spread(own.estimates, own.errors))
+        _forward_loss(evidence, table, kept, forward, spread)
+        for spread in (forward.between, largest_spread(own.estimates, own.errors))
     )
-    differs = forward.significance < level
-    varies = differs if suspects else differs & (tests.given_any < level)
-    holds = (forward_most < HARMLESS) & ~differs
-    by_reverse = after | (~before & ~holds)
+    varies = forward.significance < level
+    holds = (forward_most < HARMLESS) & ~varies
+    if not suspects:
+        varies &= tests.given_any < level
+    first = _judged(holds, varies & (forward_loss > DANGEROUS), varies)
     if evidence.saturates:
-        holds &= before | (reverse_loss <= DANGEROUS)
-        by_reverse = after | (~before & ~holds)
-    verdict = np.select(
-        [
-            np.where(after, holds_after, holds),
-            dangerous
-            | np.where(after, turns & (reverse_loss > DANGEROUS), before & varies & (forward_loss > DANGEROUS)),
-            np.where(after, turns, varies),
-        ],
-        ["holds", "dangerous", "varies"],
-        "cannot be told",
-    )
+        holds &= reverse_loss <= DANGEROUS
     order = np.zeros(features, int)
     order[suspects] = np.arange(1, len(suspects) + 1)
     return Relations(
@@ -191,10 +179,31 @@ def find_relations(evidence: Evidence, before: np.ndarray, after: np.ndarray, tr
         reverse_loss,
         pooled.price,
         _regret(table),
-        np.where(by_reverse, reverse_loss, forward_loss),
+        np.where(~after & (before | holds), forward_loss, reverse_loss),
         order,
-        verdict,
+        np.select([before, after], [first, last], _judged(holds, dangerous, varies)),
     )
+
+
+def _judged(holds: np.ndarray, dangerous: np.ndarray, varies: np.ndarray) -> np.ndarray:
+    """(features,), verdicts."""
+    return np.select([holds, dangerous, varies], ["holds", "dangerous", "varies"], "cannot be told")
+
+
+def _forward_loss(
+    evidence: Evidence, table: "_Within", kept: np.ndarray, forward: RandomEffects, spread: np.ndarray
+) -> np.ndarray:
+    """(features,): relative loss within environments if effects move by `FAR` such spreads.
+
+    Where levels of environments differ, the coefficient of the pooled fit may be off the effect within them to begin
+    with: by as much as two standard errors of the mean effect do not explain.
+    """
+    every = evidence.solve(np.arange(evidence.dimension)).coefficients
+    fitted = np.where(kept, evidence.solve(np.flatnonzero(kept)).coefficients, every)
+    off = np.maximum(np.abs(fitted - forward.mean) - 2 * forward.error, 0.0)
+    mean = np.tensordot(table.counts / max(table.counts.sum(), 1), table.working, 1)
+    errors = np.append(-every, 1.0)
+    return (off + FAR * spread) ** 2 * np.diag(mean)[:-1] / max(float(errors @ mean @ errors), TINY)
 
 
 def may_change(evidence: Evidence, after: np.ndarray) -> np.ndarray:
@@ -278,13 +287,6 @@ def _reverse_by_pooling(counts: np.ndarray, covariance: np.ndarray) -> OwnEffect
     degrees = np.broadcast_to(counts[:, None] - FEWEST, across.shape)
     error = np.sqrt(np.maximum((variance - across**2 / size) / size / degrees, TINY))
     return OwnEffects(across / size, error, degrees)
-
-
-def _loss_within(evidence: Evidence, table: _Within) -> np.ndarray:
-    """(features,): the relative loss, within environments, of a coefficient that is off by 1."""
-    mean = np.tensordot(table.counts / max(table.counts.sum(), 1), table.working, 1)
-    errors = np.append(-evidence.solve(np.arange(evidence.dimension)).coefficients, 1.0)
-    return np.diag(mean)[:-1] / max(float(errors @ mean @ errors), TINY)
 
 
 class _Pooled(NamedTuple):

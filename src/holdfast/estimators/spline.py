@@ -124,11 +124,11 @@ def fit_expanded(
     varied = model.findings_.varies & ~model.invariant_
     if expansion.has_terms:
         # a product comes before the response if both columns do, and after it if one of them does
-        terms = [np.atleast_1d(each) for each in expansion.groups_]
+        parts_of = [np.atleast_1d(each) for each in expansion.groups_]
         model.set_params(
             groups=_labelled(expansion.groups_, groups),
-            before=[place for place, each in enumerate(terms) if before[each].all()],
-            after=[place for place, each in enumerate(terms) if after[each].any()],
+            before=[place for place, each in enumerate(parts_of) if before[each].all()],
+            after=[place for place, each in enumerate(parts_of) if after[each].any()],
             verbose=expanded,
         )
         sums = fit(expansion.transform)

@@ -5,6 +5,9 @@ WORKS := -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 PYTHON ?= $(shell for p in python3.11 python3.14 python3.13 python3.12 python3; do $$p $(WORKS) && echo $$p && break; done)
 VENV := .venv
 STAMP := $(VENV)/.installed
+# Each core gets a row of tests that follow one another, and who is done takes half of what another one has left: no core
+# waits long for the last tests of another, however long single ones are.
+SHARED := -n auto --dist worksteal
 # Tests start many processes; each would compile the package and, with pytest, the tests anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -22,10 +25,10 @@ test: $(STAMP)  ## style, types, layers, documentation and all tests but the slo
 	$(MAKE) test-fast
 
 test-fast: $(STAMP)  ## all tests but the slow ones
-	$(VENV)/bin/pytest -n auto -m "not slow and not release"
+	$(VENV)/bin/pytest $(SHARED) -m "not slow and not release"
 
 test-slow: $(STAMP)  ## the slow tests; says which were left out, and why
-	$(VENV)/bin/pytest -n auto -rs -m slow tests
+	$(VENV)/bin/pytest $(SHARED) -rs -m slow tests
 
 fuzz: $(STAMP)  ## 10,000 fuzzed files, options and models through the command line
 	PYTHONPATH=tests $(VENV)/bin/python -m fuzzing.campaign 10000

@@ -27,11 +27,11 @@ SMALLER = {
     "holdfast phase": "--cells 3 --seeds 3",
     "holdfast reproduce": "--quick",
     "holdfast compare": "--tests Example1 --methods least_squares hetero --data-seeds 2",
-    "holdfast bench": "--quick",
+    "holdfast bench": "sampler_of_many_rows --quick",  # the others have a test each
     "holdfast jumps": "--steps 4000",
 }
-# Of several experiments in one command the last run: each has its own tests, of a quick look too.
-MOST_EXPERIMENTS = 2
+# Of several experiments in one command the last runs: each has its own tests, of a quick look too.
+MOST_EXPERIMENTS = 1
 # Commands that write nothing that a later one reads. Those on several pages run on the first of them.
 INDEPENDENT = ("holdfast simulate", "holdfast window", "holdfast reproduce")
 # The snippets of all pages run in test_documents; these pages have some that write what their commands read.

@@ -9,16 +9,17 @@ import pytest
 PROGRAM = """
 import holdfast as hf
 
+TWO = [("hetero", "symmetric"), ("pooled", "signed")]
+CASES = {"law": [*TWO, ("hetero", "signed"), ("pooled", "symmetric")], "data": TWO, "population": TWO}
 for seeds in (1, 3):
-    for oracle in ("law", "data", "population"):
-        for batching in ("hetero", "pooled"):
-            for parameterisation in ("symmetric", "signed"):
-                settings = hf.Settings(
-                    dimension=6, steps=3, seeds=seeds, batch_size=20, oracle=oracle,
-                    noise_variance=0.0 if oracle == "population" else 0.1, batching=batching,
-                    parameterisation=parameterisation,
-                )
-                print(hf.simulate(settings).data.sizes["seed"])
+    for oracle, cases in CASES.items():
+        for batching, parameterisation in cases:
+            settings = hf.Settings(
+                dimension=6, steps=3, seeds=seeds, batch_size=20, oracle=oracle,
+                noise_variance=0.0 if oracle == "population" else 0.1, batching=batching,
+                parameterisation=parameterisation,
+            )
+            print(hf.simulate(settings).data.sizes["seed"])
 """
 
 
@@ -32,4 +33,4 @@ def test_every_oracle_compiles_with_the_flags_of_users():
         timeout=600,
         env={**os.environ, "XLA_FLAGS": "", "JAX_ENABLE_COMPILATION_CACHE": "false"},
     )
-    assert done.stdout.split() == ["1"] * 12 + ["3"] * 12, done.stderr
+    assert done.stdout.split() == ["1"] * 8 + ["3"] * 8, done.stderr

@@ -23,6 +23,8 @@ from holdfast_studies.benchmarks.timing import best, best_of_each, best_on_all_c
 
 BATCH_SIZE = 8000
 PAPER = Settings(batch_size=BATCH_SIZE, every=200)
+# Products in a chain of a quick look.
+FEW_PRODUCTS = 10
 
 
 def seconds_per_trajectory(settings: Settings, repeats: int = 3) -> float:
@@ -38,16 +40,17 @@ def law_against_data(quick: bool) -> dict:
     batch, multiply it by the residual and by the errors. The ratio to the product limit is the largest that the law
     could reach against one explicit trajectory.
     """
-    seeds, data_steps = (64, 2) if quick else (256, 20)
+    seeds, data_steps, batch_size = (16, 2, BATCH_SIZE // 10) if quick else (256, 20, BATCH_SIZE)
     rows = {}
     for ensemble in ("symmetric", "gaussian"):
-        law = seconds_per_trajectory(replace(PAPER, ensemble=ensemble, seeds=seeds))
-        explicit = replace(PAPER, ensemble=ensemble, oracle="data", steps=data_steps, seeds=1)
+        paper = replace(PAPER, ensemble=ensemble, batch_size=batch_size)
+        law = seconds_per_trajectory(replace(paper, seeds=seeds))
+        explicit = replace(paper, oracle="data", steps=data_steps, seeds=1)
         scale = PAPER.steps / data_steps
         alone = scale * seconds_per_trajectory(explicit, 2)
         together = scale * seconds_per_trajectory(replace(explicit, seeds=available_workers()), 2)
-        plain = PAPER.steps * numpy_step_seconds(ensemble)
-        rate = product_rate(PAPER.dimension, slab_size(PAPER))
+        plain = PAPER.steps * numpy_step_seconds(ensemble, batch_size)
+        rate = product_rate(PAPER.dimension, slab_size(PAPER), FEW_PRODUCTS if quick else None)
         flops = 4 * PAPER.dimension**3 * PAPER.steps
         rows[ensemble] = {
             "law_seconds": law,
@@ -64,22 +67,22 @@ def law_against_data(quick: bool) -> dict:
     return rows
 
 
-def numpy_step_seconds(ensemble: str) -> float:
+def numpy_step_seconds(ensemble: str, batch_size: int) -> float:
     """Seconds of one explicit gradient as one would write it in NumPy, without blocks."""
     random = np.random.default_rng(0)
     coordinates = ENSEMBLES[ensemble].load().size(PAPER.dimension)
     residual = random.standard_normal(coordinates, np.float32)
 
     def step() -> np.ndarray:
-        measurements = random.standard_normal((BATCH_SIZE, coordinates), np.float32)
-        return (measurements @ residual) @ measurements / BATCH_SIZE
+        measurements = random.standard_normal((batch_size, coordinates), np.float32)
+        return (measurements @ residual) @ measurements / batch_size
 
     return best(step, 2)
 
 
 def cost_against_batch_size(quick: bool) -> dict[str, float]:
     """Seconds per trajectory of the law for growing m: they should not depend on it."""
-    seeds = 64 if quick else 256
+    seeds = 16 if quick else 256
     sizes = (80, 8_000, 800_000, 8_000_000)
     works = {str(m): partial(execute, replace(PAPER, batch_size=m, seeds=seeds)) for m in sizes}
     return {m: seconds / seeds for m, seconds in best_of_each(works, 2 if quick else 4).items()}
@@ -89,10 +92,12 @@ def cost_against_dimension(quick: bool) -> dict[str, dict[str, float]]:
     """Seconds per trajectory of the law for growing d, with the matrix-product limit."""
     results = {}
     for dimension in (25, 50, 100) if quick else (25, 50, 100, 200, 400):
-        seeds = max(32, 256 * 100**2 // dimension**2 // (4 if quick else 1) // 32 * 32)
+        seeds = max(32, 256 * 100**2 // dimension**2 // (16 if quick else 1) // 32 * 32)
         # As often as the products are timed: other work on the machine should not count for one of the two only.
         seconds = seconds_per_trajectory(replace(PAPER, dimension=dimension, seeds=seeds), 5)
-        limit = 4 * dimension**3 * PAPER.steps / product_rate(dimension, slab_size(replace(PAPER, dimension=dimension)))
+        slab = slab_size(replace(PAPER, dimension=dimension))
+        rate = product_rate(dimension, slab, FEW_PRODUCTS if quick else None)
+        limit = 4 * dimension**3 * PAPER.steps / rate
         results[str(dimension)] = {"law_seconds": seconds, "share_of_product_limit": limit / seconds}
     return results
 
@@ -103,7 +108,7 @@ def quadratic_network(quick: bool) -> dict[str, dict[str, float]]:
     The products are not all that has to be done: m d normal numbers have to be drawn as well, which matters more the
     smaller d is. The second share is that of the time that products at the full rate and the draw alone would take.
     """
-    count = 20_000
+    count = 2_000 if quick else 20_000
     results = {}
     for dimension in (30, 100) if quick else (30, 100, 200, 400):
         frame = orthonormal_frame(dimension, 2).astype(np.float32)
@@ -111,7 +116,7 @@ def quadratic_network(quick: bool) -> dict[str, dict[str, float]]:
         batch = hetero(problem.environments, count)(jax.random.key(0), 0)
         gradient = jax.jit(lambda key: rank_one(problem, count)(key, problem.invariant_matrix, batch).gradient)  # noqa: B023
         seconds = best_on_all_cores(lambda: jax.block_until_ready(gradient(jax.random.key(1))))  # noqa: B023
-        products = 4 * count * dimension**2 / product_rate(dimension, 8)
+        products = 4 * count * dimension**2 / product_rate(dimension, 8, FEW_PRODUCTS if quick else None)
         draw = _draw_seconds(dimension, count)
         results[str(dimension)] = {
             "seconds": seconds,

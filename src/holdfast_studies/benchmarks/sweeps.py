@@ -124,18 +124,19 @@ def start(quick: bool) -> dict[str, dict[str, float]]:
 
 def two_processes(quick: bool) -> dict[str, float]:
     """Cells a second of two processes against one, each held to a core, while all of them have work."""
-    rates = {count: _rate(ProcessEngine(count), 16 if quick else 40, count) for count in (1, 2)}
+    cells, steps = (12, 40) if quick else (40, 400)
+    rates = {count: _rate(ProcessEngine(count), cells, steps, count) for count in (1, 2)}
     return {"one": rates[1], "two": rates[2], "two_over_one": rates[2] / rates[1]}
 
 
-def _rate(engine: Engine, cells: int, workers: int) -> float:
+def _rate(engine: Engine, cells: int, steps: int, workers: int) -> float:
     """Cells a second, while every worker is busy.
 
     That is from the moment when each has finished one, so that it has compiled, to the moment when the last ones are
     handed out: these are bound to their worker, and another one may run out of work before.
     """
     axes = {"heterogeneity": {"start": 1.0, "stop": 9.0, "count": cells}}
-    chosen = specify({"dimension": 60, "steps": 400}, axes, seeds=64)
+    chosen = specify({"dimension": 60, "steps": steps}, axes, seeds=64)
     with tempfile.TemporaryDirectory() as folder:
         run_sweep(chosen, Path(folder) / "results.zarr", engine)
         paths = (Path(folder) / "cells").glob("??/*")

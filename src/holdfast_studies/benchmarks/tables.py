@@ -30,7 +30,7 @@ def against_least_squares(quick: bool) -> dict[str, float]:
 
     from holdfast.estimators.regressor import HeteroRegressor
 
-    x, y, codes = large_table(50_000 if quick else 1_000_000)
+    x, y, codes = large_table(10_000 if quick else 1_000_000)
     works = {
         "least_squares": partial(LinearRegression().fit, x, y),
         "hetero": partial(HeteroRegressor().fit, x, y, environments=codes),

@@ -1,3 +1,6 @@
+import json
+
+import jax
 import numpy as np
 import pytest
 
@@ -29,6 +32,15 @@ def test_report_writes_every_number(tmp_path, monkeypatch, capsys):
     assert "First" not in capsys.readouterr().out
     with pytest.raises(ValueError, match="names must be among one, two, got 'three'"):
         suite.report(["three"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", suite.BENCHMARKS)
+def test_a_quick_look_measures_numbers(name, tmp_path):
+    assert suite.report([name], out=tmp_path / "bench.json", quick=True) == 0
+    numbers = jax.tree.leaves(json.loads((tmp_path / "bench.json").read_text())[name])
+    assert numbers
+    assert np.isfinite(numbers).all()
 
 
 def test_a_long_cell_says_how_much_of_its_processor_it_used(monkeypatch):

@@ -6,7 +6,7 @@ from holdfast.core import group_rows
 from holdfast.core.moments import collect_moments, standardized
 from holdfast.estimators import HeteroClassifier, HeteroRegressor
 from holdfast.estimators.pooling import choose_pooling, held_out_squares, pooling_weight, stressed_weight
-from holdfast.estimators.search.evidence import LogisticEvidence
+from holdfast.estimators.search.class_evidence import LogisticEvidence
 
 
 @pytest.fixture

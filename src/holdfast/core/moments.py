@@ -138,7 +138,7 @@ def summed_products(
 
 def check_squares(x: np.ndarray, names: Sequence[str] | None = None) -> None:
     """Raise the error of `collect_moments` for rows that are not summed yet; x: (rows, features)."""
-    largest = np.abs(x).max(axis=0, initial=0.0)
+    largest = np.maximum(x.max(axis=0, initial=0.0), -x.min(axis=0, initial=0.0))
     if (largest > LARGEST).any():
         _refuse(x, largest > LARGEST, names)
 

@@ -3,21 +3,21 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 from scipy.special import log_softmax
 
-from holdfast.algorithms.losses.logistic import LogisticRows
-from holdfast.core.moments import standard_units
+from holdfast.algorithms.losses.logistic import BLOCK, LogisticRows
+from holdfast.core.class_moments import class_statistics
+from holdfast.core.moments import Scaling
 from holdfast.core.progress import Progress, stages, watched
 from holdfast.estimators.array_rows import ArrayRows, array_rows, class_codes
 from holdfast.estimators.class_mean_form import fit_class_means
 from holdfast.estimators.contract import LinearClassifier, SearchSettings, check_settings
 from holdfast.estimators.description import (
     Coordinates,
-    TableDescription,
     TableFindings,
     class_table,
     coordinate_systems,
@@ -25,18 +25,12 @@ from holdfast.estimators.description import (
 from holdfast.estimators.effects import EffectTables
 from holdfast.estimators.linear import STAGE, DescribedFit, fit_linear
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
-from holdfast.estimators.rows import ChunkRows, Rows, dask_rows, sum_rows
-from holdfast.estimators.search.class_fits import held_out_logistic_losses, softmax_regression
-from holdfast.estimators.search.evidence import Evidence, LogisticEvidence
+from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_rows
+from holdfast.estimators.search.class_evidence import LogisticEvidence
+from holdfast.estimators.search.class_fits import softmax_regression
 from holdfast.tables.frames import is_dask_frame
 
 Invariance = Literal["effects", "class_means"]
-
-# Class means are preferred if they explain this share of what effects explain. Near a tie they are the better choice:
-# where classes are almost separated, no errors are left in which effects could be seen to vary, and the test of equal
-# effects lets spurious features pass; the test of equal means is as sharp as ever. On simulated tables, shares from 0.5
-# to 0.95 give test losses within 1 % of each other; only above do features that separate the training rows win.
-PREFERRED_SHARE = 0.8
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -56,7 +50,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
       the directions in which they do, after whitening by the covariance within classes.
 
     "auto" fits both and compares the log loss in each environment of logistic regressions fitted to all others on what
-    either selects: class means are chosen if they explain four fifths of what effects do.
+    either selects: class means are chosen if they explain more, effects otherwise.
 
     Fits of the "effects" have the weak ridge of one observation, so that they are finite if the classes can be
     separated; the advice says so if they are. They need all rows in one memory. Fits of the "class_means" need counts,
@@ -154,7 +148,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
             settings = {name: getattr(self, name) for name in ("significance", "tolerance", "rotation", "pooling")}
             fits["class_means"] = fit_class_means(total.sums, total.features, response=total.response, **settings)
         if isinstance(table, ArrayRows) and self.invariance != "class_means":
-            known = class_rows(table, total.features, self.classes_)
+            known = ClassRows(table, total, self.classes_, self.tolerance)
             with watched(self.verbose, "fitting") as progress:
                 fits["effects"] = fit_effects(known, self, progress)
         chosen, reason = _choose(known, fits) if len(fits) == 2 else (next(iter(fits)), [])
@@ -170,43 +164,54 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         return self
 
 
-class ClassRows(NamedTuple):
-    """The rows of a table with classes.
+class ClassRows:
+    """The rows of a table with classes, those of each environment together.
+
+    Args:
+        rows: that passed the checks.
+        total: their sums, with means and standard deviations.
+        classes: the labels.
+        tolerance: of the evidence.
 
     Attributes:
         z: (rows, features), in standard units.
         codes: (rows,), the number of the class of each row.
         classes: their labels.
         weights: (rows,), how many rows each row stands for.
-        parts: the positions of the rows of each environment.
+        parts: the rows of each environment, slices.
         table: names, labels and units.
     """
 
-    z: np.ndarray
-    codes: np.ndarray
-    classes: np.ndarray
-    weights: np.ndarray
-    parts: Sequence[np.ndarray]
-    table: TableDescription
+    def __init__(self, rows: ArrayRows, total: RowSums, classes: np.ndarray, tolerance: float):
+        moments = class_statistics(total.sums)
+        scaling = Scaling(moments.location, moments.scale, moments.constant)
+        order = np.argsort(rows.grouping.codes, kind="stable")
+        ends = np.cumsum(np.bincount(rows.grouping.codes, minlength=rows.grouping.count))
+        self.parts = [slice(begin, end) for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+        self.z, units = np.empty(rows.x.shape), ~scaling.constant / scaling.scale
+        for begin in range(0, len(order), BLOCK):
+            block = rows.x[order[begin : begin + BLOCK]]
+            np.multiply(np.subtract(block, scaling.location, out=block), units, out=self.z[begin : begin + BLOCK])
+        self.codes, self.weights, self.classes = np.searchsorted(classes, rows.y[order]), rows.weights[order], classes
+        self.table = class_table(total.features, rows.grouping.labels, scaling, classes, rows.response)
+        self._tolerance = tolerance
+        self._evidence: dict[tuple[int, bytes | None], LogisticEvidence] = {}
 
     @property
     def counts(self) -> np.ndarray:
         """(environments,), rows."""
         return np.array([self.weights[own].sum() for own in self.parts])
 
-    def one_against_all(self, number: int, directions: np.ndarray | None = None) -> list[LogisticRows]:
-        """The rows of each environment for the logistic loss of one class, in coordinates z^T directions."""
-        columns = (self.z if directions is None else self.z @ directions).T
-        positive = (self.codes == number).astype(float)
-        return [LogisticRows(columns[:, own], positive[own], self.weights[own]) for own in self.parts]
-
-
-def class_rows(rows: ArrayRows, names: Sequence[str], classes: np.ndarray) -> ClassRows:
-    """Rows with classes in standard units."""
-    scaling = standard_units(rows.x, rows.weights)
-    table = class_table(names, rows.grouping.labels, scaling, classes, rows.response)
-    codes = np.searchsorted(classes, rows.y)
-    return ClassRows(scaling.apply(rows.x), codes, classes, rows.weights, rows.grouping.rows(), table)
+    def evidence(self, number: int, system: Coordinates | None = None) -> LogisticEvidence:
+        """The logistic loss of one class against all others, in some coordinates; None: the features themselves."""
+        directions = None if system is None or system.name == "features" else system.directions
+        key = number, None if directions is None else directions.tobytes()
+        if key not in self._evidence:
+            columns = (self.z if directions is None else self.z @ directions).T
+            positive = (self.codes == number).astype(float)
+            parts = [LogisticRows(columns[:, own], positive[own], self.weights[own]) for own in self.parts]
+            self._evidence[key] = LogisticEvidence(parts, self._tolerance)
+        return self._evidence[key]
 
 
 def fit_effects(rows: ClassRows, settings: SearchSettings, progress: Progress | None = None) -> TableFindings:
@@ -224,12 +229,11 @@ def fit_effects(rows: ClassRows, settings: SearchSettings, progress: Progress | 
         settings: of the search.
         progress: called with (done, total).
     """
-    second = np.stack([
-        (rows.z[own] * rows.weights[own, None]).T @ rows.z[own] / rows.weights[own].sum() for own in rows.parts
-    ])  # fmt: skip
-    systems = coordinate_systems(second, rows.counts, settings.rotation)
+    systems = [Coordinates("features", np.eye(rows.z.shape[1]))]
+    if settings.rotation:
+        systems = coordinate_systems(rows.evidence(0).second_moments().second, rows.counts, settings.rotation)
     if len(rows.classes) == 2:
-        found = _search(rows, 1, systems, settings, progress)
+        found = fit_linear(settings, rows.table, systems, partial(rows.evidence, 1), progress)
         strict, pooled = (LinearModel(w[None], np.array([intercept])) for w, intercept in (found.strict, found.pooled))
         return found._replace(strict=strict, pooled=pooled)
     return _of_several(rows, systems, settings, progress)
@@ -242,7 +246,9 @@ def _of_several(
     tried, classes = [], range(len(rows.classes))
     reports = iter(stages(progress, [STAGE] * (len(systems) * len(classes))))
     for system in systems:
-        parts = [_search(rows, one, [system], settings, next(reports)) for one in classes]
+        parts = [
+            fit_linear(settings, rows.table, [system], partial(rows.evidence, one), next(reports)) for one in classes
+        ]
         varies = np.any([part.varies for part in parts], axis=0)
         selected = np.any([part.selected for part in parts], axis=0) & ~varies
         selected &= ~np.any([part.dropped for part in parts], axis=0)
@@ -255,8 +261,7 @@ def _of_several(
     _, system, parts, selected, varies, strict = min(tried, key=lambda entry: entry[0])
 
     def held_out(columns: np.ndarray) -> np.ndarray:
-        losses = (held_out_logistic_losses(rows.one_against_all(each, system.directions), columns) for each in classes)
-        return np.sum(list(losses), axis=0)
+        return np.sum([rows.evidence(each, system).held_out(columns) for each in classes], axis=0)
 
     weights = rows.counts / rows.counts.sum()
     pooling = choose_pooling(held_out, weights, selected, float(varies.mean())).or_asked(settings.pooling)
@@ -311,22 +316,6 @@ def _softmax(rows: ClassRows, directions: np.ndarray) -> LinearModel:
     return LinearModel(scores.coefficients @ directions.T, scores.intercept)
 
 
-def _search(
-    rows: ClassRows,
-    number: int,
-    systems: Sequence[Coordinates],
-    settings: SearchSettings,
-    progress: Progress | None,
-) -> TableFindings:
-    """The search for one class against all others."""
-
-    def evidence_in(system: Coordinates) -> Evidence:
-        directions = None if system.name == "features" else system.directions
-        return LogisticEvidence(rows.one_against_all(number, directions), settings.tolerance)
-
-    return fit_linear(settings, rows.table, systems, evidence_in, progress)
-
-
 def _all_correct(
     coefficients: np.ndarray,
     intercept: np.ndarray,
@@ -356,22 +345,19 @@ def _choose(rows: ClassRows, fits: Mapping[Invariance, TableFindings]) -> tuple[
     """Which form of invariance explains more in environments that were not fitted, and a sentence about it."""
     if not any(fit.varies.any() for fit in fits.values()):
         return "effects", []  # nothing to choose by: logistic regression is the weaker assumption
-    used: dict[str, np.ndarray] = {name: fit.coordinates.directions[:, fit.selected] for name, fit in fits.items()}
-    used["constant"] = np.zeros((rows.z.shape[1], 0))
     # of two classes one says it all
     numbers = range(1, 2) if len(rows.classes) == 2 else range(len(rows.classes))
-    loss, weights = {}, rows.counts / rows.counts.sum()
-    for name, directions in used.items():
-        columns = np.arange(directions.shape[1])
-        loss[name] = sum(
-            float(weights @ held_out_logistic_losses(rows.one_against_all(number, directions), columns))
-            for number in numbers
-        )
+    used = {name: (fit.coordinates, np.flatnonzero(fit.selected)) for name, fit in fits.items()}
+    weights = rows.counts / rows.counts.sum()
+    loss = {
+        name: sum(float(weights @ rows.evidence(number, system).held_out(columns)) for number in numbers)
+        for name, (system, columns) in {**used, "constant": (None, np.arange(0))}.items()
+    }
     share = {name: max(0.0, 1 - value / max(loss["constant"], 1e-300)) for name, value in loss.items()}
     words = (
         f"In held-out environments, features with equal class means explain {share['class_means']:.0%} of the log "
         f"loss, those with equal effects {share['effects']:.0%}"
     )
-    if share["class_means"] >= PREFERRED_SHARE * share["effects"] and share["class_means"] > 0:
+    if share["class_means"] > share["effects"]:
         return "class_means", [f'{words}: we assume that the features given the class stay (invariance="class_means").']
     return "effects", [f'{words}: we assume that the class given the features stays (invariance="effects").']

@@ -11,12 +11,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from holdfast.algorithms.losses import logistic
-from holdfast.algorithms.losses.logistic import LogisticRows
+from holdfast.algorithms.losses.logistic import LogisticRows, look
 from holdfast.algorithms.losses.squared import SMALLEST_ERROR
 from holdfast.core.moments import StandardizedMoments
 from holdfast.core.statistics import random_effects
-from holdfast.estimators.search.class_fits import with_constant
 
 # An environment whose errors have fewer degrees of freedom borrows the missing ones from all environments together.
 FEW_DEGREES = 10.0
@@ -29,9 +27,10 @@ NOT_IDENTIFIED = 1e-6
 # An environment hardly measures an effect if its standard error is this many times the median one: the environment has
 # few rows, or the feature hardly moves in it. Its estimate says little about the range.
 HARDLY_MEASURED = 3.0
-# Newton's method for one environment: steps, the improvement of the loss per row at which it ends, and the loss per row
-# below which the classes are separated, so that the coefficients have no limit.
-NEWTON_STEPS, CONVERGED, SEPARATED = 30, 1e-12, 1e-6
+# Newton's method for one environment: steps, the improvement of the loss per row that makes a step the last one, and the
+# loss per row below which the classes are separated, so that the coefficients have no limit.
+NEWTON_STEPS, CONVERGED, SEPARATED = 30, 1e-8, 1e-6
+ROUNDING = 1e-12  # of a loss per row
 
 
 class OwnEffects(NamedTuple):
@@ -140,7 +139,9 @@ def _company(curvature: np.ndarray, typical: np.ndarray, selected: np.ndarray) -
     return _Company(inverse, measured.sum(1), left, variance)
 
 
-def logistic_effects(environments: Sequence[LogisticRows], selected: np.ndarray) -> OwnEffects:
+def logistic_effects(
+    environments: Sequence[LogisticRows], selected: np.ndarray, begin: np.ndarray | None = None
+) -> OwnEffects:
     """Logistic regression in each environment, from its rows.
 
     The selected features are fitted by maximum likelihood, with the inverse of the information as the covariance. The
@@ -150,6 +151,7 @@ def logistic_effects(environments: Sequence[LogisticRows], selected: np.ndarray)
     Args:
         environments: their rows, features standardised.
         selected: (features,), the features that are always fitted.
+        begin: (selected + 1,), coefficients and intercept that are nearly right, which saves steps; None: 0.
 
     Example:
         >>> random = np.random.default_rng(0)
@@ -159,7 +161,9 @@ def logistic_effects(environments: Sequence[LogisticRows], selected: np.ndarray)
         [[1.0]]
     """
     counts = np.array([rows.weights.sum() for rows in environments])
-    own, gradient, curvature = map(np.stack, zip(*(_likelihood(rows, selected) for rows in environments), strict=True))
+    begin = np.zeros(selected.sum() + 1) if begin is None else begin
+    likelihoods = (_likelihood(rows, selected, begin) for rows in environments)
+    own, gradient, curvature = map(np.stack, zip(*likelihoods, strict=True))
     company = _company(curvature, np.einsum("e,ejj->j", counts / counts.sum(), curvature), selected)
     estimates = -gradient / company.left
     estimates[:, selected] = own
@@ -168,26 +172,28 @@ def logistic_effects(environments: Sequence[LogisticRows], selected: np.ndarray)
     return OwnEffects(np.where(np.isnan(errors), np.nan, estimates), errors, np.where(np.isnan(errors), np.nan, np.inf))
 
 
-def _likelihood(rows: LogisticRows, selected: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _likelihood(
+    rows: LogisticRows, selected: np.ndarray, begin: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The own fit of the selected features, and gradient and curvature of all at it, the intercept eliminated."""
-    dimension = len(selected)
-    every = with_constant(rows)
-    columns = np.append(np.flatnonzero(selected), dimension)
-    some, w = every._replace(columns=every.columns[columns]), np.zeros(len(columns))
-    value, improvement = float(logistic.risk(some, w)), np.inf
+    dimension, columns = len(selected), np.flatnonzero(selected)
+    w, found = begin, look([rows], begin, columns)
+    if found.loss[0] > np.log(2):  # worse than no coefficients, so that steps might go astray
+        w, found = np.zeros_like(begin), look([rows], np.zeros_like(begin), columns)
     for _ in range(NEWTON_STEPS):
-        hessian = logistic.curvature_matrix(some, w)
-        direction = np.linalg.lstsq(hessian, logistic.gradient(some, w), rcond=NOT_MEASURED)[0]
-        while (improvement := value - float(logistic.risk(some, w - direction))) < -CONVERGED:
-            direction /= 2
-        w, value = w - direction, value - improvement
-        if improvement <= CONVERGED:
+        step = np.linalg.lstsq(found.curvature[0], found.gradient[0], rcond=NOT_MEASURED)[0]
+        if converged := found.gradient[0] @ step / 2 <= CONVERGED:
+            w = w - step
             break
-    if improvement > CONVERGED or value <= SEPARATED:
+        while (proposed := look([rows], w - step, columns)).loss[0] > found.loss[0] + ROUNDING:
+            step /= 2
+        w, found = w - step, proposed
+    if not converged or found.loss[0] <= SEPARATED:
         return w[:-1], np.zeros(dimension), np.zeros((dimension, dimension))  # without curvature, nothing is measured
     fitted = np.zeros(dimension + 1)
-    fitted[columns] = w
-    gradient, curvature = logistic.gradient(every, fitted), logistic.curvature_matrix(every, fitted)
+    fitted[[*columns, -1]] = w
+    every = look([rows], fitted)
+    gradient, curvature = every.gradient[0], every.curvature[0]
     across = curvature[:-1, -1]
     return w[:-1], gradient[:-1], curvature[:-1, :-1] - np.outer(across, across) / curvature[-1, -1]
 

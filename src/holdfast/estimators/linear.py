@@ -15,7 +15,7 @@ from holdfast.estimators.effects import EffectTables, describe_effects
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.relations import find_relations, may_change
 from holdfast.estimators.search.evidence import Evidence, explained_share
-from holdfast.estimators.search.selection import Groups, Selection, select
+from holdfast.estimators.search.selection import LEAST_INFORMATION, Groups, Selection, select
 from holdfast.estimators.summary import TableSummary
 
 if TYPE_CHECKING:
@@ -124,7 +124,9 @@ def _described(
 ) -> TableFindings:
     """The coefficients that belong to a selection, with their effects, summary, findings and advice."""
     strict, pooled, selected = selection.fitted, selection.pooled, selection.selected
-    pooling = choose_pooling(evidence.held_out, evidence.weights, selected, selection.varying, evidence.stressed)
+    # a fit that is sure of all rows leaves no errors to tell what would happen elsewhere
+    stressed = evidence.stressed if evidence.information(pooled) >= LEAST_INFORMATION else None
+    pooling = choose_pooling(evidence.held_out, evidence.weights, selected, selection.varying, stressed)
     plain = system.name == "features"
     before, after = declared(settings, table.names) if plain else np.zeros((2, whole.dimension), bool)
     relations = find_relations(whole, before, after, selected & (pooling.weight < TRUSTED))

@@ -9,11 +9,11 @@ from sklearn.linear_model import LogisticRegression
 from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core.class_moments import class_statistics, collect_class_moments
 from holdfast.core.grouping import Grouping
+from holdfast.estimators.search.class_evidence import LogisticEvidence
 from holdfast.estimators.search.class_fits import (
     LinearModel,
     expected_log_loss,
     held_out_discriminant_losses,
-    held_out_logistic_losses,
     linear_discriminant,
     needed_features,
     softmax_regression,
@@ -182,7 +182,7 @@ def test_losses_in_environments_left_out_are_those_of_separate_fits():
         scores = (x[codes == e] - others.location) / others.scale @ fit.coefficients.T + fit.intercept
         by_means.append(np.mean(np.logaddexp(0, (scores[:, 0] - scores[:, 1]) * (2 * y[codes == e] - 1))))
     np.testing.assert_allclose(
-        held_out_logistic_losses(parts, np.arange(2)), expected, rtol=1e-5
+        LogisticEvidence(parts).held_out(np.arange(2)), expected, rtol=1e-5
     )  # steps end when they gain less than 1e-10, the square of that
     # features are not normal within classes here, so that the law of the scores is an approximation
     np.testing.assert_allclose(held_out_discriminant_losses(_statistics(x, y, codes)), by_means, rtol=0.05)

@@ -5,7 +5,8 @@ from sklearn.linear_model import LogisticRegression
 from holdfast.algorithms.losses import LogisticRows
 from holdfast.core import group_rows
 from holdfast.core.moments import collect_moments, standardized
-from holdfast.estimators.search.evidence import LinearModel, LogisticEvidence, SquaredEvidence, equality
+from holdfast.estimators.search.class_evidence import LogisticEvidence
+from holdfast.estimators.search.evidence import LinearModel, SquaredEvidence, equality
 
 
 def _squared(x, y, codes, tolerance=0.0):

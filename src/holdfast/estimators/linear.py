@@ -15,7 +15,8 @@ from holdfast.estimators.effects import EffectTables, describe_effects
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.relations import find_relations, may_change
 from holdfast.estimators.search.evidence import Evidence, explained_share
-from holdfast.estimators.search.selection import LEAST_INFORMATION, Groups, Selection, select
+from holdfast.estimators.search.feature_sets import LEAST_INFORMATION, Groups
+from holdfast.estimators.search.selection import Selection, select
 from holdfast.estimators.summary import TableSummary
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from holdfast.core.run import Run, run
 from holdfast.core.statistics import median
 from holdfast.datasets.structural import StructuralModel
 from holdfast.estimators.search.evidence import SquaredEvidence
-from holdfast.estimators.search.selection import Groups, select
+from holdfast.estimators.search.feature_sets import Groups
+from holdfast.estimators.search.selection import select
 from holdfast_studies.kit.drawing import Figure, draw_map, finished, new_figure, quantiles
 from holdfast_studies.kit.runs import Effort, Progress, stages, tracked
 from holdfast_studies.kit.study import Claim, ClaimBuilder, above, study

@@ -8,7 +8,8 @@ from holdfast.algorithms.losses import logistic
 from holdfast.algorithms.losses.logistic import LogisticRows, look
 from holdfast.estimators.effects import logistic_effects
 from holdfast.estimators.search.class_evidence import LogisticEvidence
-from holdfast.estimators.search.selection import Groups, select
+from holdfast.estimators.search.feature_sets import Groups
+from holdfast.estimators.search.selection import select
 
 LEVEL = 0.001
 

@@ -15,7 +15,8 @@ from holdfast.estimators.search.evidence import (
     equality,
     information_criterion,
 )
-from holdfast.estimators.search.selection import Groups, select
+from holdfast.estimators.search.feature_sets import Groups
+from holdfast.estimators.search.selection import select
 
 SIGNIFICANCE = 0.001
 

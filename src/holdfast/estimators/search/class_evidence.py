@@ -25,8 +25,8 @@ from holdfast.estimators.search.evidence import NEGLIGIBLE, REACH, SPARE, Eviden
 STEPS = 50  # of Newton; ten are enough unless classes can be separated
 # A step that promises less than this gain in the mean loss is the last one: what it leaves is about the square of it.
 LAST_GAIN = 1e-8
-# The fit without an environment: the first step of Newton's method is enough if it promises less than the first gain. Later
-# steps keep the curvature, until they promise less than the second; each has to promise so much less than the one before.
+# The fit without an environment: one step of Newton's method is enough if it promises less than the first gain. Later
+# steps keep the curvature until they promise less than the second; each has to promise so much less than the last.
 FIRST_GAIN, NEXT_GAIN, FASTER = 1e-5, 1e-10, 0.1
 KEPT = 8  # looks at hand
 # Of more rows, Newton's method begins with so many of them.

@@ -229,9 +229,9 @@ def fit_effects(rows: ClassRows, settings: SearchSettings, progress: Progress | 
         settings: of the search.
         progress: called with (done, total).
     """
-    systems = [Coordinates("features", np.eye(rows.z.shape[1]))]
+    systems = [Coordinates("features", np.eye(len(rows.table.scaling.scale)))]
     if settings.rotation:
-        systems = coordinate_systems(rows.evidence(0).second_moments().second, rows.counts, settings.rotation)
+        systems = coordinate_systems(rows.evidence(1).second_moments().second, rows.counts, settings.rotation)
     if len(rows.classes) == 2:
         found = fit_linear(settings, rows.table, systems, partial(rows.evidence, 1), progress)
         strict, pooled = (LinearModel(w[None], np.array([intercept])) for w, intercept in (found.strict, found.pooled))
@@ -347,11 +347,12 @@ def _choose(rows: ClassRows, fits: Mapping[Invariance, TableFindings]) -> tuple[
         return "effects", []  # nothing to choose by: logistic regression is the weaker assumption
     # of two classes one says it all
     numbers = range(1, 2) if len(rows.classes) == 2 else range(len(rows.classes))
-    used = {name: (fit.coordinates, np.flatnonzero(fit.selected)) for name, fit in fits.items()}
+    used: dict[str, tuple[Coordinates | None, np.ndarray]] = {"constant": (None, np.arange(0))}
+    used |= {name: (fit.coordinates, np.flatnonzero(fit.selected)) for name, fit in fits.items()}
     weights = rows.counts / rows.counts.sum()
     loss = {
         name: sum(float(weights @ rows.evidence(number, system).held_out(columns)) for number in numbers)
-        for name, (system, columns) in {**used, "constant": (None, np.arange(0))}.items()
+        for name, (system, columns) in used.items()
     }
     share = {name: max(0.0, 1 - value / max(loss["constant"], 1e-300)) for name, value in loss.items()}
     words = (

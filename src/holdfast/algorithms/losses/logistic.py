@@ -185,6 +185,10 @@ class Look(NamedTuple):
         curvature: (environments, features + 1, features + 1), H_e.
         covariance: as `curvature`, V_e; zero if nobody asked.
         square: (environments,), means of (p - y)^2 / (p (1 - p)).
+
+    Example, of two rows without features:
+        >>> look([LogisticRows(np.zeros((0, 2)), np.array([0.0, 1.0]), np.ones(2))], np.zeros(1)).square.tolist()
+        [1.0]
     """
 
     loss: np.ndarray

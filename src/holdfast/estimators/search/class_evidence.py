@@ -20,7 +20,7 @@ from holdfast.core.moments import StandardizedMoments
 from holdfast.estimators.effects import OwnEffects, logistic_effects
 from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.class_fits import RIDGE, RIDGE_OF_INTERCEPT
-from holdfast.estimators.search.evidence import NEGLIGIBLE, REACH, SPARE, Evidence, JointSlopes
+from holdfast.estimators.search.evidence import NEGLIGIBLE, REACH, SPARE, Evidence, JointSlopes, SearchedEvidence
 
 STEPS = 50  # of Newton; ten are enough unless classes can be separated
 # A step that promises less than this gain in the mean loss is the last one: what it leaves is about the square of it.
@@ -73,15 +73,15 @@ def fit_rows(environments: Sequence[LogisticRows], columns: np.ndarray, ridge: n
 
 
 @dataclass
-class NearbyEvidence(Evidence):
+class NearbyEvidence(SearchedEvidence):
     """The logistic loss near one fit, to second order: no more rows are needed.
 
     Args:
         counts: (environments,), rows.
         whole: (features + 1,), coefficients and intercept of the fit.
         found: a look at the rows there.
-        response_scale: as in `Evidence`.
-        tolerance: as in `Evidence`.
+        response_scale: as in `SearchedEvidence`.
+        tolerance: as in `SearchedEvidence`.
     """
 
     counts: np.ndarray
@@ -89,7 +89,6 @@ class NearbyEvidence(Evidence):
     found: Look
     response_scale: float
     tolerance: float = 0.0
-    saturates = True
 
     def __post_init__(self) -> None:
         self.dimension = len(self.whole) - 1
@@ -104,7 +103,7 @@ class NearbyEvidence(Evidence):
         w[own] = np.linalg.solve(self._curvature[own[:, None], own], self._target[own])
         return LinearModel(w[:-1], float(w[-1]))
 
-    def near(self, fitted: LinearModel) -> Evidence:
+    def near(self, fitted: LinearModel) -> SearchedEvidence:
         """Itself."""
         return self
 
@@ -174,7 +173,7 @@ class LogisticEvidence(Evidence):
             known = self._fits[columns.tobytes()] = LinearModel(w, float(intercept))
         return known
 
-    def near(self, fitted: LinearModel) -> Evidence:
+    def near(self, fitted: LinearModel) -> SearchedEvidence:
         """To second order."""
         return self._at(fitted)
 

@@ -38,8 +38,8 @@ class JointSlopes(NamedTuple):
     covariance: np.ndarray
 
 
-class Evidence(Protocol):
-    """A loss on a table with environments: all that the search, the effects and their errors need of the table.
+class SearchedEvidence(Protocol):
+    """A loss on a table with environments: all that the search for invariant features needs of the table.
 
     Attributes:
         counts: (environments,), rows.
@@ -47,15 +47,12 @@ class Evidence(Protocol):
         response_scale: standard deviation of the response as the loss sees it: 1 for one that is standardised,
             sqrt(p (1 - p)) for two classes with the shares p and 1 - p.
         tolerance: standard deviation of an effect over environments, as a share of it, that is too small to matter.
-        saturates: whether the effect of a consequence of the response saturates so early that it may seem to hold; a
-            relation is then said to hold only if its other direction would cost little too.
     """
 
     counts: np.ndarray
     dimension: int
     response_scale: float
     tolerance: float
-    saturates: bool
 
     @property
     def weights(self) -> np.ndarray:
@@ -71,7 +68,7 @@ class Evidence(Protocol):
     def joint(self, fitted: LinearModel, columns: np.ndarray) -> JointSlopes:
         """The gradients of some features together."""
 
-    def near(self, fitted: LinearModel) -> "Evidence":
+    def near(self, fitted: LinearModel) -> "SearchedEvidence":
         """The same table near a fit, where sets of features can be fitted without another look at the rows.
 
         The squared loss is itself, from moments; the logistic loss is of second order there.
@@ -85,6 +82,17 @@ class Evidence(Protocol):
 
         Where they are certain, nothing is left in which environments could differ.
         """
+
+
+class Evidence(SearchedEvidence, Protocol):
+    """The same with what effects and predictions elsewhere need.
+
+    Attributes:
+        saturates: whether the effect of a consequence of the response saturates so early that it may seem to hold; a
+            relation is then said to hold only if its other direction would cost little too.
+    """
+
+    saturates: bool
 
     def held_out(self, columns: np.ndarray) -> np.ndarray:
         """(environments,), how badly the fit of these features to all other environments predicts each.
@@ -211,17 +219,17 @@ class SquaredEvidence(Evidence):
         return self.moments.covariances
 
 
-def tolerant_slopes(evidence: Evidence, fitted: LinearModel) -> Slopes:
+def tolerant_slopes(evidence: SearchedEvidence, fitted: LinearModel) -> Slopes:
     """The slopes of a fit, with what is tolerated counted as sampling error; see `losses.slopes.tolerant`."""
     return tolerant(evidence.slopes(fitted), evidence.weights, fitted.coefficients, evidence.tolerance)
 
 
-def information_criterion(evidence: Evidence, fitted: LinearModel, parameters: float) -> float:
+def information_criterion(evidence: SearchedEvidence, fitted: LinearModel, parameters: float) -> float:
     """Deviance + parameters * log(rows), the Bayesian information criterion of a fit."""
     return float(evidence.deviance(fitted) + parameters * np.log(max(evidence.counts.sum(), 2.0)))
 
 
-def explained_share(evidence: Evidence, fitted: LinearModel) -> float:
+def explained_share(evidence: SearchedEvidence, fitted: LinearModel) -> float:
     """The share of the likelihood per row that a fit explains: for squared loss the coefficient of determination."""
     constant = evidence.deviance(evidence.solve(np.arange(0)))
     # the constant is among the fits, so what is below zero, or a negative zero, is rounding
@@ -242,7 +250,7 @@ class Equality(NamedTuple):
     significance: float
 
 
-def equality(evidence: Evidence, fitted: LinearModel, columns: np.ndarray) -> Equality:
+def equality(evidence: SearchedEvidence, fitted: LinearModel, columns: np.ndarray) -> Equality:
     """Do the effects of these features differ between environments by more than sampling error?
 
         statistic = min over m of sum_e (g_e - H_e m)^T (V_e + tolerance^2 H_e diag(w)^2 H_e)^+ (g_e - H_e m)

@@ -10,8 +10,8 @@ from holdfast.algorithms.losses.slopes import variation
 from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.evidence import (
     Equality,
-    Evidence,
     JointSlopes,
+    SearchedEvidence,
     equal_effects,
     equality,
     information_criterion,
@@ -99,7 +99,7 @@ class FeatureSetSearch:
         stable: the sets that passed.
     """
 
-    def __init__(self, evidence: Evidence, groups: Groups, significance: float):
+    def __init__(self, evidence: SearchedEvidence, groups: Groups, significance: float):
         self.evidence, self.groups, self.significance = evidence, groups, significance
         self.rows = float(evidence.counts.sum())
         # A feature pays for itself in the information criterion if it is this many standard errors from zero.

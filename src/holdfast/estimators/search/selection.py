@@ -24,7 +24,7 @@ from holdfast.core.progress import Progress, stages
 from holdfast.estimators.pooling import LinearModel
 from holdfast.estimators.search.evidence import (
     Equality,
-    Evidence,
+    SearchedEvidence,
     equality,
 )
 from holdfast.estimators.search.feature_sets import LEAST_INFORMATION, FeatureSetSearch, Groups
@@ -61,7 +61,7 @@ class Selection(NamedTuple):
 
 
 def select(
-    evidence: Evidence,
+    evidence: SearchedEvidence,
     groups: Groups,
     significance: float,
     *,
@@ -70,8 +70,8 @@ def select(
 ) -> Selection:
     """Find the best set of features among those whose effects are equal in all environments.
 
-    The search itself stays near a fit (`Evidence.near`): first that of all features, then that of none. What it finds
-    there is fitted and tested on all rows, and the search goes on near these fits until it finds nothing new. The
+    The search itself stays near a fit (`SearchedEvidence.near`): first that of all features, then that of none. What it
+    finds there is fitted and tested on all rows, and the search goes on near these fits until it finds nothing new. The
     squared loss is the same near any fit, so that one search is all.
 
     Args:
@@ -120,7 +120,7 @@ def select(
 
 
 def _best_near(
-    evidence: Evidence,
+    evidence: SearchedEvidence,
     groups: Groups,
     significance: float,
     members: np.ndarray | None,
@@ -142,7 +142,7 @@ def _best_near(
     return min(search.stable, key=lambda entry: entry.criterion).members
 
 
-def ranked_sets(evidence: Evidence, groups: Groups) -> Iterator[np.ndarray]:
+def ranked_sets(evidence: SearchedEvidence, groups: Groups) -> Iterator[np.ndarray]:
     """(groups,), masks of the groups with the largest washing strengths, from few to all.
 
     Args:

@@ -1,5 +1,4 @@
-"""Figures of a fitted table: forests and curves of its effects, how dangerous they are, and errors where it was not
-fitted.
+"""Figures of a fitted table: forests and curves of its effects, their danger, and errors where it was not fitted.
 
 A forest has the effect of a feature in each environment with its interval, and what they have in common. A curve is
 what the response does along a column, in each environment and in the fit.
@@ -50,7 +49,7 @@ SMALLEST_MARK, LARGEST_MARK = 3.0, 7.5
 # Inches of the figure of danger, and beside and below its panel; features with a name in it, and where that may be,
 # points to the right of the mark and above it: further away there is a line between them.
 DANGER_PANEL, DANGER_ROOM = (6.4, 4.4), (0.0, 0.5)
-MOST_LABELS, MARK, NEAR = 12, 6, 9
+MOST_LABELS, MARK, NEAR = 12, 8, 9
 OFFSETS = [(8, 0), (-8, 0)] + [(x, y) for y in (9, -9, 20, -20, 32, -32, 44, 56, 68) for x in (8, -8)]
 # Losses are drawn on a linear axis below this, and on a logarithmic one above.
 SMALL_LOSS = 0.01
@@ -144,10 +143,11 @@ class _Forest(NamedTuple):
 
 
 def _forest(tables: Any, name: str, scale: float) -> _Forest:
-    effects, errors, summary = tables.effects[name] * scale, tables.errors[name] * scale, tables.relations.loc[name]
-    rows = pd.DataFrame({"estimate": effects, "error": errors, "degrees": tables.degrees[name]}).dropna(subset="estimate")
-    summary = pd.concat([summary, summary[["coefficient", "effect", "low", "high", "between"]] * scale])
-    summary = summary[~summary.index.duplicated(keep="last")]
+    effects, errors = tables.effects[name] * scale, tables.errors[name] * scale
+    parts = {"estimate": effects, "error": errors, "degrees": tables.degrees[name]}
+    rows, summary = pd.DataFrame(parts).dropna(subset="estimate"), tables.relations.loc[name].copy()
+    measured = ["coefficient", "effect", "low", "high", "between"]
+    summary[measured] *= scale
     spread = np.hypot(rows["error"], summary["between"])
     rows["weight"] = (spread.min() / spread) ** 2
     rows["half_width"] = t.ppf(UPPER, rows["degrees"]) * rows["error"]
@@ -257,8 +257,9 @@ def draw_danger(relations: pd.DataFrame, threshold: float, response: str = "y") 
         response: its name.
 
     Example, only the first feature is above the line:
-        >>> relations = pd.DataFrame({"reliance": [0.5, 1.5], "danger": [0.8, 0.01], "rank": [1, 2]}, ["pests", "light"])
-        >>> figure = draw_danger(relations.assign(verdict=["dangerous", "holds"]), 0.1)
+        >>> losses = {"reliance": [0.5, 1.5], "danger": [0.8, 0.01]}
+        >>> known = losses | {"rank": [1, 2], "verdict": ["dangerous", "holds"]}
+        >>> figure = draw_danger(pd.DataFrame(known, ["pests", "light"]), 0.1)
         >>> [text.get_text() for text in figure.axes[0].texts]
         ['pests', 'light']
     """
@@ -282,18 +283,21 @@ def draw_danger(relations: pd.DataFrame, threshold: float, response: str = "y") 
         axis.set_minor_locator(NullLocator())
     for verdict, own in points.groupby(known["verdict"]):
         colour, mark = VERDICTS[verdict]
-        axes.plot(own["reliance"], own["danger"], mark, color=colour, markersize=MARK + 2, markeredgecolor="white", markeredgewidth=0.5)
+        look = {"color": colour, "markersize": MARK, "markeredgecolor": "white", "markeredgewidth": 0.5}
+        axes.plot(own["reliance"], own["danger"], mark, **look)
     axes.axhline(threshold, color="0.45", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     line = _entry(f"threshold, {threshold:.0%}", "0.45", linestyle="--")
     legend_of_all(figure, [*_verdict_entries(set(known["verdict"])), line], 5, len(relations) - len(known))
-    figure.draw_without_rendering()  # from now on the places of the marks are known
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # from now on the marks stay where they are, and names can be put beside them
     _label(axes, points)
     return figure
 
 
 def _label(axes: Axes, points: pd.DataFrame) -> None:
     """Names beside the first marks, where they hide neither marks nor each other; none where there is no room."""
-    taken = [Bbox.from_extents(*(place - MARK), *(place + MARK)) for place in axes.transData.transform(points.to_numpy())]
+    marks, half = axes.transData.transform(points.to_numpy()), MARK / 2 * axes.figure.dpi / 72
+    taken = [Bbox.from_extents(*(mark - half), *(mark + half)) for mark in marks]
     for name, place in points[:MOST_LABELS].iterrows():
         for offset in OFFSETS:
             line = {"arrowstyle": "-", "color": "0.7", "shrinkB": 3.0} if abs(offset[1]) > NEAR else None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ARGUMENT = re.compile(
     r'\b(?P<name>pooling|level|invariance|tolerance|significance|effects)="?(?P<value>\w+(\.\d+)?)"?'
 )
-_COLUMNS = re.compile(r"""\b(before|after)=(\[('([^'\\]|\\.)*'|"([^"\\]|\\.)*")\])""")
+COLUMNS_ARGUMENT = re.compile(r"""\b(before|after)=(\[('([^'\\]|\\.)*'|"([^"\\]|\\.)*")\])""")
 
 
 def new_table(
@@ -75,7 +75,7 @@ def in_options(sentences: Iterable[str]) -> list[str]:
     """
     plain = (_ARGUMENT.sub(lambda found: f"--{found['name']} {found['value']}", sentence) for sentence in sentences)
     return [
-        _COLUMNS.sub(lambda found: f"--{found[1]} {shlex.join(ast.literal_eval(found[2]))}", sentence)
+        COLUMNS_ARGUMENT.sub(lambda found: f"--{found[1]} {shlex.join(ast.literal_eval(found[2]))}", sentence)
         for sentence in plain
     ]
 

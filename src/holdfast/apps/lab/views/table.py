@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from holdfast.apps.cli.terminal.tables import COLUMNS_ARGUMENT
 from holdfast.apps.lab.inputs import choice, column, columns, upload
 from holdfast.apps.lab.tables import EXAMPLES, TableLook, check_features, example_table, look_at
 from holdfast.apps.lab.uploads import Upload
@@ -45,7 +46,6 @@ class TableSettings:
     task: str = choice("auto", "Task", TASKS, group="Fit")
     pooling: str | int = choice("auto", "Pooling", POOLINGS, group="Fit")
     feature: str = column("Effects of", group="Drawing", empty="the most dangerous", display=True)
-
 
 
 @dataclass(frozen=True)
@@ -135,12 +135,11 @@ def _findings(ours: "FittedTable", pooled: "FittedTable") -> dict[str, Any]:
 
     model, estimator = ours
     summary, tables = estimator.summary(), estimator.effect_tables_
+    printed = summary.printed
     features, names = summary.table, list(summary.table.index)
     # 95 % by Student, as in the forest plots of the library.
     effects, half = tables.effects[names], t.ppf(UPPER, tables.degrees[names]) * tables.errors[names]
-    described = features.assign(
-        reason=features["verdict"].map(VERDICTS), unit=[summary.units[name] for name in names]
-    )
+    described = features.assign(reason=features["verdict"].map(VERDICTS), unit=[summary.units[name] for name in names])
     compared = pooled.estimator.relations_[["coefficient"]].add_prefix("pooled_")
     drawn = {"value": effects, "low": effects - half, "high": effects + half}
     return {
@@ -148,8 +147,8 @@ def _findings(ours: "FittedTable", pooled: "FittedTable") -> dict[str, Any]:
         "features": [{"name": str(name), **row} for name, row in described.join(compared).to_dict("index").items()],
         "environments": [str(label) for label in effects.index],
         "effects": {name: each.to_numpy(float) for name, each in drawn.items()},
-        "advice": model.advice,
-        "notes": [summary.legend(["effect", "reverse", "danger"]), *model.notes],
+        "advice": [COLUMNS_ARGUMENT.sub(r"that it was recorded \1 the target", sentence) for sentence in model.advice],
+        "notes": [*printed.explained(printed.cells), *model.notes],
         "model": model.json().decode(),
     }
 

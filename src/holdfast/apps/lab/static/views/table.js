@@ -66,7 +66,7 @@ const FEATURE_COLUMNS = [
   { name: "name", label: "Feature" },
   { name: "verdict", label: "Verdict", tone: (row) => VERDICTS[row.verdict] ?? "open" },
   { name: "danger", label: "Danger", number: true, words: percent },
-  { name: "reason", label: "Why", long: true },
+  { name: "reliance", label: "Reliance", number: true, words: percent },
   { name: "coefficient", label: "Coefficient", number: true, words: written },
   { name: "effect", label: "Effect", number: true, words: written },
   { name: "low", label: "95 % interval", number: true, words: (low, row) => fromTo(low, row.high) },
@@ -74,7 +74,7 @@ const FEATURE_COLUMNS = [
   { name: "i_squared", label: "I²", number: true, words: percent },
   { name: "reverse", label: "Reverse slope", number: true, words: written },
   { name: "reverse_between", label: "its SD between", number: true, words: written },
-  { name: "reliance", label: "Reliance", number: true, words: percent },
+  { name: "reason", label: "Why", long: true },
 ];
 
 function percent(share) { return Number.isFinite(share) ? `${Math.round(100 * share)} %` : "–"; }

@@ -104,7 +104,7 @@ def fit_table(
         ['x0', 'x1', 'x2']
     """
     understanding, reading, selecting = stages(progress, STAGES)
-    with passes_on(dask) as passes, np.errstate(over="ignore"):  # the model checks its coefficients
+    with passes_on(dask) as passes, np.errstate(over="ignore", invalid="ignore"):  # the model checks its coefficients
         found = _understood(data, target, environment, options, chunk_rows, understanding, passes, schema)
         kind = _task(task, found)
         model = _estimator(kind, found, settings, effects)

@@ -63,7 +63,7 @@ def test_advice_and_notes_are_printed_once_and_fit_their_window(fitted, capsys, 
 
 
 def test_names_of_columns_are_quoted_as_a_shell_needs_them():
-    for name in ("it's", 'a "b"', "a,b", "both ' and \\"", "x]"):
+    for name in ("it's", 'a "b"', "a,b", "both ' and \"", "x]"):
         (sentence,) = in_options([f"If so, say after=[{name!r}]; if not, before=[{name!r}]."])
         words = shlex.split(sentence.removeprefix("If so, say ").replace("; if not, ", " ").removesuffix("."))
         assert words == ["--after", name, "--before", name]

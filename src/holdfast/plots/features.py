@@ -4,6 +4,7 @@ A forest has the effect of a feature in each environment with its interval, and 
 what the response does along a column, in each environment and in the fit.
 """
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -278,12 +279,12 @@ def draw_danger(relations: pd.DataFrame, threshold: float, response: str = "y") 
         ylabel="Danger: growth if it moves as far as it may",
     )
     for axis, largest in ((axes.xaxis, highest["reliance"]), (axes.yaxis, highest["danger"])):
-        axis.set_ticks([0.0, *SMALL_LOSS * 10.0 ** np.arange(1 + np.ceil(np.log10(largest / SMALL_LOSS)))])
+        axis.set_ticks([0.0, *SMALL_LOSS * 10.0 ** np.arange(1 + math.ceil(math.log10(largest / SMALL_LOSS)))])
         axis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:,.0%}"))
         axis.set_minor_locator(NullLocator())
     for verdict, own in points.groupby(known["verdict"]):
         colour, mark = VERDICTS[verdict]
-        look = {"color": colour, "markersize": MARK, "markeredgecolor": "white", "markeredgewidth": 0.5}
+        look: dict[str, Any] = {"color": colour, "markersize": MARK, "markeredgecolor": "white", "markeredgewidth": 0.5}
         axes.plot(own["reliance"], own["danger"], mark, **look)
     axes.axhline(threshold, color="0.45", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     line = _entry(f"threshold, {threshold:.0%}", "0.45", linestyle="--")
@@ -303,7 +304,7 @@ def _label(axes: Axes, points: pd.DataFrame) -> None:
             line = {"arrowstyle": "-", "color": "0.7", "shrinkB": 3.0} if abs(offset[1]) > NEAR else None
             side = "left" if offset[0] > 0 else "right"
             text = axes.annotate(
-                _shortened(name), place, offset, textcoords="offset points", ha=side, va="center", arrowprops=line
+                _shortened(name), tuple(place), offset, textcoords="offset points", ha=side, va="center", arrowprops=line
             )
             text.get_window_extent()  # puts it in its place; with its line it is larger than its words
             box = Text.get_window_extent(text)

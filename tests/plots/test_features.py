@@ -10,7 +10,8 @@ from holdfast.datasets import toy_dataset
 from holdfast.estimators import HeteroRegressor
 from holdfast.estimators.held_out import held_out_errors
 from holdfast.plots.bands import style
-from holdfast.plots.features import MOST_LABELS, VERDICTS, draw_danger, draw_held_out, save_figures
+from holdfast.plots.danger import MOST_LABELS, draw_danger
+from holdfast.plots.features import VERDICTS, draw_held_out, save_figures
 
 
 @pytest.fixture(scope="module")

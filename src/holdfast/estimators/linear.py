@@ -45,7 +45,7 @@ class SummarizedFit:
 
     def plot_danger(self) -> "Figure":
         """For each feature, how much the error grows if its relation moves as far as it may, and if it breaks."""
-        from holdfast.plots.features import draw_danger
+        from holdfast.plots.danger import draw_danger
 
         check_is_fitted(self)
         return draw_danger(self.findings_.relations, DANGEROUS, self.findings_.table.response)

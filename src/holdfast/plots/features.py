@@ -1,10 +1,9 @@
-"""Figures of a fitted table: forests and curves of its effects, their danger, and errors where it was not fitted.
+"""Figures of a fitted table: forests and curves of its effects, and errors where it was not fitted.
 
 A forest has the effect of a feature in each environment with its interval, and what they have in common. A curve is
 what the response does along a column, in each environment and in the fit.
 """
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,9 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.text import Text
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
-from matplotlib.transforms import Bbox
+from matplotlib.ticker import MaxNLocator
 from scipy.stats import t
 from sklearn.base import is_classifier
 
@@ -47,13 +44,6 @@ MINUS = "\N{MINUS SIGN}"
 # An interval that is this many times the median one does not stretch the axis; an arrow says that it goes on.
 WIDE = 3.0
 SMALLEST_MARK, LARGEST_MARK = 3.0, 7.5
-# Inches of the figure of danger, and beside and below its panel; features with a name in it, and where that may be,
-# points to the right of the mark and above it: further away there is a line between them.
-DANGER_PANEL, DANGER_ROOM = (6.4, 4.4), (0.0, 0.5)
-MOST_LABELS, MARK, NEAR = 12, 8, 9
-OFFSETS = [(8, 0), (-8, 0)] + [(x, y) for y in (9, -9, 20, -20, 32, -32, 44, 56, 68) for x in (8, -8)]
-# Losses are drawn on a linear axis below this, and on a logarithmic one above.
-SMALL_LOSS = 0.01
 # Environments with a line of their own.
 MOST_LINES = 8
 # Inches of a panel, and beside and below all of them.
@@ -180,11 +170,11 @@ def _panel(axes: Axes, forest: _Forest, limits: tuple[float, float], response: s
     bottom = len(b) + 0.1
     axes.fill([ends[0], mean, ends[1], mean], [bottom, bottom - 0.34, bottom, bottom + 0.34], color=colour, zorder=4)
     axes.axhline(len(b) - 0.5, color="0.85", linewidth=0.8)
-    axes.set_yticks([*rows, bottom], [*map(_shortened, b.index), "mean"])
+    axes.set_yticks([*rows, bottom], [*map(shortened, b.index), "mean"])
     axes.tick_params(axis="y", length=0)
     axes.set(xlim=(low, high), ylim=(len(b) + 0.8, -0.7))
     axes.set_xticks(*_ticks(low, high))
-    axes.set_xlabel(f"{_shortened(response, LINE)}\nper standard deviation ({forest.scale:.3g})")
+    axes.set_xlabel(f"{shortened(response, LINE)}\nper standard deviation ({forest.scale:.3g})")
     share = f"\n{len(b)} of {forest.measured} environments, furthest from the mean" if len(b) < forest.measured else ""
     danger = f", danger {summary['danger']:.0%}" if np.isfinite(summary["danger"]) else ""
     spread = f",  τ = {between:.2g},  I² = {summary['i_squared']:.0%}" if np.isfinite(between) else ""
@@ -194,12 +184,12 @@ def _panel(axes: Axes, forest: _Forest, limits: tuple[float, float], response: s
         above, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", fontsize=8.5, color="0.3"
     )
     axes.set_title(
-        _shortened(forest.name), loc="left", fontsize=10.5, fontweight="bold", pad=18 + 12 * above.count("\n")
+        shortened(forest.name), loc="left", fontsize=10.5, fontweight="bold", pad=18 + 12 * above.count("\n")
     )
     axes.spines[["top", "right", "left"]].set_visible(False)
 
 
-def _shortened(name: Any, width: int = LONGEST_NAME) -> str:
+def shortened(name: Any, width: int = LONGEST_NAME) -> str:
     """A name of at most this many letters, its middle left out."""
     text, front = str(name), (width - 1) // 2
     return text if len(text) <= width else f"{text[:front]}…{text[len(text) - (width - 1 - front) :]}"
@@ -228,90 +218,25 @@ def _limits(forests: list[_Forest]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _entry(label: str, colour: str, marker: str = "", **line: Any) -> Line2D:
+def legend_entry(label: str, colour: str, marker: str = "", **line: Any) -> Line2D:
+    """An entry of a legend: a line, or a marker."""
     return Line2D([], [], color=colour, marker=marker, label=label, **({"linestyle": "" if marker else "-"} | line))
 
 
-def _verdict_entries(verdicts: Collection[str]) -> list[Line2D]:
-    return [_entry(verdict, *look) for verdict, look in VERDICTS.items() if verdict in verdicts]
+def verdict_entries(verdicts: Collection[str]) -> list[Line2D]:
+    """Those of a legend of verdicts, the worst first."""
+    return [legend_entry(verdict, *look) for verdict, look in VERDICTS.items() if verdict in verdicts]
 
 
 def _handles(forests: list[_Forest]) -> list[Line2D]:
     """The entries of the legend that something in the figure needs."""
-    handles = _verdict_entries({forest.summary["verdict"] for forest in forests})
-    handles += [_entry("95 % interval", "0.35"), _entry("mean, 95 % interval", "0.4", "D")]
+    handles = verdict_entries({forest.summary["verdict"] for forest in forests})
+    handles += [legend_entry("95 % interval", "0.35"), legend_entry("mean, 95 % interval", "0.4", "D")]
     if any(forest.summary["between"] > 0 for forest in forests):
-        handles.append(_entry("± τ around the mean", "0.4", alpha=0.15, linewidth=8))
+        handles.append(legend_entry("± τ around the mean", "0.4", alpha=0.15, linewidth=8))
     if any(forest.summary["coefficient"] != 0 for forest in forests):
-        handles.append(_entry("coefficient of the fit", "0.15", "^"))
+        handles.append(legend_entry("coefficient of the fit", "0.15", "^"))
     return handles
-
-
-def draw_danger(relations: pd.DataFrame, threshold: float, response: str = "y") -> Figure:
-    """For each feature a mark: how much the error grows if its relation breaks, and if it moves as far as it may.
-
-    The most dangerous features have their names.
-
-    Args:
-        relations: of the features; see `holdfast.estimators.effects.describe_effects`.
-        threshold: the danger of what is dangerous.
-        response: its name.
-
-    Example, only the first feature is above the line:
-        >>> losses = {"reliance": [0.5, 1.5], "danger": [0.8, 0.01]}
-        >>> known = losses | {"rank": [1, 2], "verdict": ["dangerous", "holds"]}
-        >>> figure = draw_danger(pd.DataFrame(known, ["pests", "light"]), 0.1)
-        >>> [text.get_text() for text in figure.axes[0].texts]
-        ['pests', 'light']
-    """
-    known = relations.dropna(subset=["reliance", "danger"]).sort_values("rank", kind="stable")
-    if known.empty:
-        raise ValueError("relations must have a danger and a reliance to be drawn, got none")
-    figure, (axes,) = panel_grid(1, 1, DANGER_PANEL, DANGER_ROOM)
-    points = known[["reliance", "danger"]].clip(lower=0.0)
-    highest = np.maximum(points.max(), threshold)
-    axes.set_xscale("symlog", linthresh=SMALL_LOSS, linscale=0.5)
-    axes.set_yscale("symlog", linthresh=SMALL_LOSS, linscale=0.5)
-    axes.set(
-        xlim=(-SMALL_LOSS / 4, 4 * highest["reliance"]),
-        ylim=(-SMALL_LOSS / 4, 4 * highest["danger"]),
-        xlabel=f"Reliance: growth of the error if a relation to {_shortened(response)} breaks",
-        ylabel="Danger: growth if it moves as far as it may",
-    )
-    for axis, largest in ((axes.xaxis, highest["reliance"]), (axes.yaxis, highest["danger"])):
-        axis.set_ticks([0.0, *SMALL_LOSS * 10.0 ** np.arange(1 + math.ceil(math.log10(largest / SMALL_LOSS)))])
-        axis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:,.0%}"))
-        axis.set_minor_locator(NullLocator())
-    for verdict, own in points.groupby(known["verdict"]):
-        colour, mark = VERDICTS[verdict]
-        look: dict[str, Any] = {"color": colour, "markersize": MARK, "markeredgecolor": "white", "markeredgewidth": 0.5}
-        axes.plot(own["reliance"], own["danger"], mark, **look)
-    axes.axhline(threshold, color="0.45", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-    line = _entry(f"threshold, {threshold:.0%}", "0.45", linestyle="--")
-    legend_of_all(figure, [*_verdict_entries(set(known["verdict"])), line], 5, len(relations) - len(known))
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # from now on the marks stay where they are, and names can be put beside them
-    _label(axes, points)
-    return figure
-
-
-def _label(axes: Axes, points: pd.DataFrame) -> None:
-    """Names beside the first marks, where they hide neither marks nor each other; none where there is no room."""
-    marks, half = axes.transData.transform(points.to_numpy()), MARK / 2 * axes.figure.dpi / 72
-    taken = [Bbox.from_extents(*(mark - half), *(mark + half)) for mark in marks]
-    for name, place in points[:MOST_LABELS].iterrows():
-        for offset in OFFSETS:
-            line = {"arrowstyle": "-", "color": "0.7", "shrinkB": 3.0} if abs(offset[1]) > NEAR else None
-            side = "left" if offset[0] > 0 else "right"
-            text = axes.annotate(
-                _shortened(name), tuple(place), offset, textcoords="offset points", ha=side, va="center", arrowprops=line
-            )
-            text.get_window_extent()  # puts it in its place; with its line it is larger than its words
-            box = Text.get_window_extent(text)
-            if axes.bbox.count_contains(box.corners()) == 4 and not box.count_overlaps(taken):
-                taken.append(box)
-                break
-            text.remove()
 
 
 def draw_held_out(errors: pd.DataFrame, what: str = "mean squared error") -> Figure:

@@ -120,7 +120,7 @@ def model_case(source: random.Random, folder: Path) -> str:
     }
     classes = {"task": "classification", "classes": ["oak", "pine", "yew"], **rows}
     base = {
-        "format": "holdfast linear model 2",
+        "format": "holdfast linear model 3",
         "target": "yield",
         "columns": columns,
         "advice": ["Use it."],

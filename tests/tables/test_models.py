@@ -43,7 +43,7 @@ def model():
         columns=(Column("light", fill=0.5), Column("soil", "category", ("clay", "sand")), Column("day", "date")),
         coefficients=((2.0, 0.25, 0.5, 0.0),),
         intercepts=(1.0,),
-        relations=({"feature": "light", "coefficient": 2.0, "varies": False, "exponent": None},),
+        relations=({"feature": "light", "coefficient": 2.0, "verdict": "holds", "reverse": None},),
         effects=(EnvironmentEffects("hill", {"light": 2.0, "soil=sand": None}),),
         advice=("Selected: light.",),
         pooling=0.25,
@@ -68,7 +68,7 @@ def test_a_loaded_model_is_the_saved_one(model, classifier, tmp_path):
     for each in (model, classifier):
         each.save(tmp_path / "model.json")
         assert TableModel.load(tmp_path / "model.json") == each
-    assert json.loads((tmp_path / "model.json").read_text())["format"] == "holdfast linear model 2"
+    assert json.loads((tmp_path / "model.json").read_text())["format"] == "holdfast linear model 3"
 
 
 def test_columns_without_weight_need_not_be_in_the_table(model):
@@ -121,7 +121,7 @@ def test_models_of_the_first_format_are_read():
         ({"pooling": 2}, "Expected `float` <= 1"),
         ({"rows": -1}, "Expected `int` >= 0"),
         ({"format": "something else"}, "the format is not 'holdfast linear model'"),
-        ({"format": "holdfast linear model 3"}, "format 3, of a newer holdfast; this one reads 1 to 2"),
+        ({"format": "holdfast linear model 4"}, "format 4, of a newer holdfast; this one reads 1 to 3"),
     ],
 )
 def test_a_file_that_is_not_a_model_is_refused_with_the_reason(model, tmp_path, change, words):
@@ -139,11 +139,31 @@ def test_numbers_that_are_not_finite_are_refused(model, number):
         read_model(content, "model.json")
 
 
-@pytest.mark.parametrize("opening", [b"[", b'{"format":', b'{"format":"holdfast linear model 2","columns":['])
+def test_a_model_of_the_second_format_predicts_the_same(model, tmp_path):
+    """It has `stability`, in words of its own, instead of relations."""
+    path = tmp_path / "model.json"
+    model.save(path)
+    content = json.loads(path.read_text())
+    del content["relations"]
+    content |= {"format": "holdfast linear model 2", "stability": [{"feature": "light", "varies": False}]}
+    path.write_text(json.dumps(content))
+    assert TableModel.load(path) == msgspec.structs.replace(model, relations=())
+    path.write_text(json.dumps(content | {"relations": 1}))
+    with pytest.raises(ValueError, match="Expected `array`, got `int`"):
+        TableModel.load(path)
+
+
+@pytest.mark.parametrize("change", [{"coefficients": ((np.inf, 0.25, 0.5, 0.0),)}, {"intercepts": (np.nan,)}])
+def test_numbers_that_no_file_can_hold_are_refused(model, change):
+    with pytest.raises(ValueError, match="columns must be in units that give finite"):
+        msgspec.structs.replace(model, **change)
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"format":', b'{"format":"holdfast linear model 3","columns":['])
 def test_deep_nesting_is_refused(opening):
     with pytest.raises(ValueError, match="model must be a file written by `holdfast fit`"):
         read_model(opening + b"[" * 100_000, "model.json")
-    deep = b'{"format":"holdfast linear model 2","advice":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    deep = b'{"format":"holdfast linear model 3","advice":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     with pytest.raises(ValueError, match="model must be a file written by `holdfast fit`"):
         read_model(deep, "model.json")
 

@@ -17,11 +17,11 @@ from holdfast.estimators.mixed import MixedRegressor
 from holdfast.estimators.regressor import HeteroRegressor
 from holdfast.estimators.spline import HeteroSplineRegressor
 from holdfast.estimators.surveyed_rows import SurveyedRows
-from holdfast.tables.columns import Column, encode, groups_of
+from holdfast.tables.columns import Column, encode, features_of, groups_of
 from holdfast.tables.frames import TableFrames, is_dask_frame
 from holdfast.tables.missing import about_dropped, complete_survey, refilled
 from holdfast.tables.models import EnvironmentEffects, TableModel
-from holdfast.tables.options import ReadingOptions
+from holdfast.tables.options import ReadingOptions, named_columns
 from holdfast.tables.passes import Passes, passes_on
 from holdfast.tables.reading import CHUNK_ROWS, TableData, open_table
 from holdfast.tables.survey import Survey, survey, survey_as
@@ -90,7 +90,8 @@ def fit_table(
             this process, or for a Dask data frame what Dask is set to use.
         chunk_rows: rows in a chunk.
         progress: called with (done, total) while the files are read and the features are selected.
-        settings: of `HeteroRegressor`, `HeteroSplineRegressor`, `MixedRegressor` or `HeteroClassifier`.
+        settings: of `HeteroRegressor`, `HeteroSplineRegressor`, `MixedRegressor` or `HeteroClassifier`; `before` and
+            `after` name columns, or features, which stand for their columns.
 
     Example, the causes x0, x1 and x2 of y are found:
         >>> import tempfile
@@ -103,7 +104,7 @@ def fit_table(
         ['x0', 'x1', 'x2']
     """
     understanding, reading, selecting = stages(progress, STAGES)
-    with passes_on(dask) as passes:
+    with passes_on(dask) as passes, np.errstate(over="ignore", invalid="ignore"):  # the model checks its coefficients
         found = _understood(data, target, environment, options, chunk_rows, understanding, passes, schema)
         kind = _task(task, found)
         model = _estimator(kind, found, settings, effects)
@@ -252,9 +253,15 @@ def _estimator(
     known = dict(settings)
     invariance = known.get("invariance", "auto")
     rotated = known.get("rotation", False)
+    owners = dict(zip(features_of(found.columns), groups_of(found.columns), strict=True))
+    names = dict.fromkeys([*owners.values(), *owners])
+    for argument in ("before", "after"):
+        words = known.get(argument, ())
+        chosen = named_columns((words,) if isinstance(words, str) else tuple(words), list(names), argument)
+        known[argument] = list(dict.fromkeys(owners.get(each, each) for each in chosen))
     # class means are compared feature by feature
     if not rotated and (task == "regression" or invariance != "class_means"):
-        known.setdefault("groups", groups_of(found.columns))
+        known.setdefault("groups", list(owners.values()))
     if task == "regression":
         if effects == "mixed":
             return MixedRegressor(**settings)
@@ -298,7 +305,8 @@ def _records(frame: pd.DataFrame, classes: Sequence[Any]) -> list[dict]:
     if classes:
         table.insert(1, "class", [str(label) for label in classes])
     table[table.columns[0]] = table[table.columns[0]].astype(str)
-    return table.astype(object).where(table.notna(), None).to_dict("records")
+    known = table.notna() & ~table.isin([np.inf, -np.inf])
+    return table.astype(object).where(known, None).to_dict("records")
 
 
 def _effects(frame: pd.DataFrame) -> Iterator[EnvironmentEffects]:

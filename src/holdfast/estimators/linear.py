@@ -13,7 +13,7 @@ from holdfast.estimators.contract import SearchSettings, declared
 from holdfast.estimators.description import Coordinates, TableDescription, TableFindings
 from holdfast.estimators.effects import EffectTables, describe_effects
 from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
-from holdfast.estimators.relations import find_relations, may_change
+from holdfast.estimators.relations import DANGEROUS, find_relations, may_change
 from holdfast.estimators.search.evidence import Evidence, explained_share
 from holdfast.estimators.search.feature_sets import LEAST_INFORMATION, Groups
 from holdfast.estimators.search.selection import Selection, select
@@ -44,6 +44,13 @@ class SummarizedFit:
         check_is_fitted(self)
         return TableSummary(self.findings_, self.advice_, self.notes_)
 
+    def plot_danger(self) -> "Figure":
+        """For each feature, how much the error grows if its relation moves as far as it may, and if it breaks."""
+        from holdfast.plots.danger import draw_danger
+
+        check_is_fitted(self)
+        return draw_danger(self.findings_.relations, DANGEROUS, self.findings_.table.response)
+
 
 class DescribedFit(SummarizedFit):
     """The part of a fitted linear estimator that describes it.
@@ -70,15 +77,15 @@ class DescribedFit(SummarizedFit):
         self.scale_, self.response_scale_ = found.table.scaling.scale, found.table.response_scale
 
     def plot_effects(self, features: Sequence[str] | None = None) -> "Figure":
-        """A forest plot of the effects.
+        """A forest plot of the effects of one standard deviation of each feature.
 
         Args:
-            features: their names; None: the first twelve, or six of more than 20 environments, those whose effects
-                vary first.
+            features: their names; None: the twelve most dangerous, or six of more than 20 environments.
         """
         from holdfast.plots.features import draw_forest
 
-        return draw_forest(self.effect_tables_, features, self.summary().units)
+        scale = self.scale_ if self.coordinates_ == "features" else 1.0  # directions have the variance 1
+        return draw_forest(self.effect_tables_, features, self.summary().units, scale)
 
 
 def fit_linear(

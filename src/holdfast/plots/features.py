@@ -20,13 +20,12 @@ from sklearn.base import is_classifier
 from holdfast.core.statistics import UPPER
 from holdfast.plots.bands import COLOURS, legend_of_all, panel_grid, save, style
 
-# What is said about a feature: its colour, and the words of the legend. Features are drawn in this order: those that
-# vary are what a reader looks for, and are few in most tables.
+# The colour and the marker of each verdict, which differ in print as well; the worst first.
 VERDICTS = {
-    "varies": (COLOURS["spurious"], "effect varies"),
-    "same": (COLOURS["invariant"], "same effect everywhere"),
-    "one environment only": ("#8fb8d6", "one environment only"),
-    "not needed": (COLOURS["residual"], "not needed"),
+    "dangerous": (COLOURS["spurious"], "X"),
+    "varies": ("#d99a2b", "s"),
+    "cannot be told": (COLOURS["residual"], "p"),
+    "holds": (COLOURS["invariant"], "o"),
 }
 # More rows would not be legible: those furthest from the mean are drawn, and the rest is counted.
 MOST_ENVIRONMENTS = 50
@@ -35,7 +34,7 @@ MOST_PANELS, MOST_TALL_PANELS, PANELS_ABREAST = 12, 6, 3
 TALL = 20  # environments
 # Inches, since the number of rows decides the size: a row, what is above and below the rows of a panel, a panel, a
 # letter of a label, the legend, and a column of it.
-ROW, ABOVE, PANEL, LETTER, BELOW, LEGEND_COLUMN = 0.22, 1.2, 3.2, 0.075, 0.5, 2.1
+ROW, ABOVE, PANEL, LETTER, BELOW, LEGEND_COLUMN = 0.22, 1.35, 3.2, 0.075, 0.5, 2.1
 # Letters of a name, above which its middle is left out, and of a line below an axis.
 LONGEST_NAME, LINE = 30, 40
 # Steps of an axis: with more, long numbers would meet; and the share of it at either end without a number, which would
@@ -55,50 +54,55 @@ MOST_FEATURES = 30
 MARKERS = "osD^vPX*"
 
 
-def draw_forest(tables: Any, features: Sequence[str] | None = None, response: str | Mapping[str, str] = "y") -> Figure:
+def draw_forest(
+    tables: Any,
+    features: Sequence[str] | None = None,
+    response: str | Mapping[str, str] = "y",
+    scale: np.ndarray | float = 1.0,
+) -> Figure:
     """For each feature a panel: its effect in each environment with a 95 % interval, and their mean as a diamond.
 
-    The size of a square is the weight of the environment in the mean. The band is one standard deviation between
-    environments to either side of the mean, without the sampling error. Intervals use Student's law.
+    Effects are those of one standard deviation of a feature, and all panels have the same axis, so that sampling error
+    does not look like variation. The size of a mark is the weight of the environment in the mean. The band is one
+    standard deviation between environments to either side of the mean, without the sampling error. Intervals use
+    Student's law.
 
     Args:
-        tables: effects, errors, degrees and stability; see `holdfast.estimators.effects.EffectTables`.
-        features: their names; None: the first twelve, or six of more than 20 environments, those whose effects vary
-            first; a line below the figure says how many more there are.
+        tables: effects, errors, degrees and relations; see `holdfast.estimators.effects.EffectTables`.
+        features: their names; None: the twelve most dangerous, or six of more than 20 environments; a line below the
+            figure says how many more there are.
         response: what the effects are measured in, for all features or for each of them.
+        scale: (features,), their standard deviations.
 
     Example:
         >>> from types import SimpleNamespace
-        >>> columns = ["coefficient", "effect", "effect_error", "between", "i_squared", "significance"]
-        >>> stability = pd.DataFrame([[1.0, 1.0, 0.1, 0.0, 0.0, 0.9]], ["light"], columns)
+        >>> relations = pd.DataFrame({"coefficient": 1.0, "effect": 1.0, "low": 0.8, "high": 1.2}, ["light"])
+        >>> relations = relations.assign(between=0.0, i_squared=0.0, verdict="holds", danger=0.01, rank=1)
         >>> effects = pd.DataFrame({"light": [0.9, 1.1]}, ["north", "south"])
-        >>> stability = stability.assign(selected=True, varies=False)
         >>> tables = SimpleNamespace(
-        ...     effects=effects, errors=effects * 0 + 0.1, degrees=effects * 0 + 50, stability=stability
+        ...     effects=effects, errors=effects * 0 + 0.1, degrees=effects * 0 + 50, relations=relations
         ... )
-        >>> [label.get_text() for label in draw_forest(tables).axes[0].get_yticklabels()]
+        >>> [label.get_text() for label in draw_forest(tables, scale=2.0).axes[0].get_yticklabels()]
         ['north', 'south', 'mean']
     """
-    stability = tables.stability[tables.effects.notna().any()]
-    verdicts = _verdicts(stability)
-    drawn = list(features or [])
-    if features is None:
-        ranked = sorted(stability.index, key=lambda name: list(VERDICTS).index(verdicts[name]))
-        drawn = ranked[: MOST_TALL_PANELS if len(tables.effects) > TALL else MOST_PANELS]
-    _check_names("features", drawn, stability.index)
-    forests = [_forest(tables, name) for name in drawn]
+    units = pd.Series(scale, tables.effects.columns, dtype=float)
+    known = tables.relations[tables.effects.notna().any().to_numpy()].sort_values("rank", kind="stable")
+    most = MOST_TALL_PANELS if len(tables.effects) > TALL else MOST_PANELS
+    drawn = list(known.index[:most] if features is None else features)
+    _check_names("features", drawn, known.index)
+    forests = [_forest(tables, name, units[name]) for name in drawn]
     columns = 2 if len(forests) == 4 else min(PANELS_ABREAST, len(forests))  # four make a square
     same_rows = len({tuple(forest.rows.index) for forest in forests}) == 1
     longest = max(len(str(label)) for forest in forests for label in forest.rows.index)
     labels = LETTER * min(longest, LONGEST_NAME)
     size = (PANEL + (not same_rows) * labels, ABOVE + ROW * (max(len(forest.rows) for forest in forests) + 1.5))
     figure, panels = panel_grid(len(forests), columns, size, (same_rows * labels, BELOW))
+    limits = _limits(forests)
     for number, (axes, forest) in enumerate(zip(panels, forests, strict=True)):
-        colour, _ = VERDICTS[verdicts[forest.name]]
-        _panel(axes, forest, colour, response if isinstance(response, str) else response[forest.name])
+        _panel(axes, forest, limits, response if isinstance(response, str) else response[forest.name])
         if same_rows and number % columns:
             axes.tick_params(labelleft=False)
-    handles, more = _handles(forests, verdicts), len(stability) - len(drawn) if features is None else 0
+    handles, more = _handles(forests), len(known) - len(drawn) if features is None else 0
     legend_of_all(figure, handles, max(1, int(figure.get_figwidth() / LEGEND_COLUMN)), more)
     return figure
 
@@ -115,9 +119,10 @@ class _Forest(NamedTuple):
     Attributes:
         name: of the feature.
         rows: environments x (estimate, half_width of its interval, weight in the mean).
-        summary: its row of the stability.
+        summary: its row of the relations.
         mean_half_width: of the interval of the mean.
         measured: how many environments measure it.
+        scale: its standard deviation, by which effects are multiplied.
     """
 
     name: str
@@ -125,24 +130,27 @@ class _Forest(NamedTuple):
     summary: pd.Series
     mean_half_width: float
     measured: int
+    scale: float
 
 
-def _forest(tables: Any, name: str) -> _Forest:
-    parts = {"estimate": tables.effects[name], "error": tables.errors[name], "degrees": tables.degrees[name]}
-    rows, summary = pd.DataFrame(parts).dropna(subset="estimate"), tables.stability.loc[name]
+def _forest(tables: Any, name: str, scale: float) -> _Forest:
+    effects, errors = tables.effects[name] * scale, tables.errors[name] * scale
+    parts = {"estimate": effects, "error": errors, "degrees": tables.degrees[name]}
+    rows, summary = pd.DataFrame(parts).dropna(subset="estimate"), tables.relations.loc[name].copy()
+    measured = ["coefficient", "effect", "low", "high", "between"]
+    summary[measured] *= scale
     spread = np.hypot(rows["error"], summary["between"])
     rows["weight"] = (spread.min() / spread) ** 2
     rows["half_width"] = t.ppf(UPPER, rows["degrees"]) * rows["error"]
-    mean_half = t.ppf(UPPER, len(rows) - 1 if len(rows) > 1 else rows["degrees"].iloc[0]) * summary["effect_error"]
     furthest = ((rows["estimate"] - summary["effect"]) / spread).abs().nlargest(MOST_ENVIRONMENTS).index
     shown = rows if len(rows) <= MOST_ENVIRONMENTS else rows.loc[furthest].sort_values("estimate")
-    return _Forest(name, shown, summary, float(mean_half), len(rows))
+    return _Forest(name, shown, summary, (summary["high"] - summary["low"]) / 2, len(rows), scale)
 
 
-def _panel(axes: Axes, forest: _Forest, colour: str, response: str) -> None:
+def _panel(axes: Axes, forest: _Forest, limits: tuple[float, float], response: str) -> None:
     b, half, summary = forest.rows["estimate"], forest.rows["half_width"], forest.summary
-    rows = np.arange(len(b))
-    low, high = _limits(forest)
+    rows, (low, high) = np.arange(len(b)), limits
+    colour, mark = VERDICTS[summary["verdict"]]
     mean, between = summary["effect"], summary["between"]
     if between > 0:
         axes.axvspan(mean - between, mean + between, color=colour, alpha=0.1, linewidth=0)
@@ -157,30 +165,31 @@ def _panel(axes: Axes, forest: _Forest, colour: str, response: str) -> None:
             axes.plot(np.full(beyond.sum(), edge), rows[beyond], marker, color="0.35", markersize=3.5, clip_on=False)
     sizes = SMALLEST_MARK + (LARGEST_MARK - SMALLEST_MARK) * np.sqrt(forest.rows["weight"])
     inside = (b >= low) & (b <= high)
-    axes.scatter(b[inside], rows[inside], s=sizes[inside] ** 2, marker="s", color=colour, linewidths=0, zorder=3)
+    axes.scatter(b[inside], rows[inside], s=sizes[inside] ** 2, marker=mark, color=colour, linewidths=0, zorder=3)
     ends = np.clip([mean - forest.mean_half_width, mean + forest.mean_half_width], low, high)
     bottom = len(b) + 0.1
     axes.fill([ends[0], mean, ends[1], mean], [bottom, bottom - 0.34, bottom, bottom + 0.34], color=colour, zorder=4)
     axes.axhline(len(b) - 0.5, color="0.85", linewidth=0.8)
-    axes.set_yticks([*rows, bottom], [*map(_shortened, b.index), "mean"])
+    axes.set_yticks([*rows, bottom], [*map(shortened, b.index), "mean"])
     axes.tick_params(axis="y", length=0)
     axes.set(xlim=(low, high), ylim=(len(b) + 0.8, -0.7))
     axes.set_xticks(*_ticks(low, high))
-    label = f"{_shortened(response, LINE)}\nper unit of {_shortened(forest.name)}"
-    axes.set_xlabel(label.replace("\n", " ") if len(label) <= LINE else label)
-    share = f"{len(b)} of {forest.measured} environments, furthest from the mean\n"
-    facts = f"{mean:.3g} ± {forest.mean_half_width:.2g},  τ = {between:.2g},  I² = {summary['i_squared']:.0%}"
-    above = (share if len(b) < forest.measured else "") + facts
+    axes.set_xlabel(f"{shortened(response, LINE)}\nper standard deviation ({forest.scale:.3g})")
+    share = f"\n{len(b)} of {forest.measured} environments, furthest from the mean" if len(b) < forest.measured else ""
+    danger = f", danger {summary['danger']:.0%}" if np.isfinite(summary["danger"]) else ""
+    spread = f",  τ = {between:.2g},  I² = {summary['i_squared']:.0%}" if np.isfinite(between) else ""
+    facts = f"{mean:.3g} ± {forest.mean_half_width:.2g}{spread}"
+    above = f"{summary['verdict']}{danger}{share}\n{facts}"
     axes.annotate(
         above, (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points", fontsize=8.5, color="0.3"
     )
     axes.set_title(
-        _shortened(forest.name), loc="left", fontsize=10.5, fontweight="bold", pad=18 + 12 * above.count("\n")
+        shortened(forest.name), loc="left", fontsize=10.5, fontweight="bold", pad=18 + 12 * above.count("\n")
     )
     axes.spines[["top", "right", "left"]].set_visible(False)
 
 
-def _shortened(name: Any, width: int = LONGEST_NAME) -> str:
+def shortened(name: Any, width: int = LONGEST_NAME) -> str:
     """A name of at most this many letters, its middle left out."""
     text, front = str(name), (width - 1) // 2
     return text if len(text) <= width else f"{text[:front]}…{text[len(text) - (width - 1 - front) :]}"
@@ -196,40 +205,37 @@ def _ticks(low: float, high: float) -> tuple[list[float], list[str]]:
     return inside.tolist(), [f"{value:.{digits}g}".replace("-", MINUS) for value in inside]
 
 
-def _limits(forest: _Forest) -> tuple[float, float]:
-    """The ends of the axis: the mean, the coefficient, and all intervals but those much wider than the others."""
-    b, half, summary = forest.rows["estimate"], forest.rows["half_width"], forest.summary
-    usual = WIDE * half.median()
-    mean_half = min(forest.mean_half_width, usual)
-    mean = summary["effect"] + mean_half * np.array([-1, 1])
-    points = np.concatenate([(b - half)[half <= usual], (b + half)[half <= usual], mean])
-    if summary["coefficient"] != 0:
-        points = np.append(points, summary["coefficient"])
-    low, high = float(points.min()), float(points.max())
+def _limits(forests: list[_Forest]) -> tuple[float, float]:
+    """The ends of the axis: means, coefficients, and all intervals but those much wider than the others."""
+    usual = WIDE * pd.concat([forest.rows["half_width"] for forest in forests]).median()
+    points = [forest.summary["coefficient"] for forest in forests if forest.summary["coefficient"] != 0]
+    for forest in forests:
+        b, half, mean_half = forest.rows["estimate"], forest.rows["half_width"], min(forest.mean_half_width, usual)
+        shown = half <= usual
+        points += [*(b - half)[shown], *(b + half)[shown], *(forest.summary["effect"] + mean_half * np.array([-1, 1]))]
+    low, high = float(np.nanmin(points)), float(np.nanmax(points))
     margin = 0.04 * (high - low or 1.0)
     return low - margin, high + margin
 
 
-def _verdicts(stability: pd.DataFrame) -> dict[Any, str]:
-    selected = stability["selected"]
-    cases = [selected & stability["between"].isna(), selected, stability["varies"]]
-    words = np.select(cases, ["one environment only", "same", "varies"], "not needed")
-    return dict(zip(stability.index, words.tolist(), strict=True))
+def legend_entry(label: str, colour: str, marker: str = "", **line: Any) -> Line2D:
+    """An entry of a legend: a line, or a marker."""
+    return Line2D([], [], color=colour, marker=marker, label=label, **({"linestyle": "" if marker else "-"} | line))
 
 
-def _handles(forests: list[_Forest], verdicts: dict[Any, str]) -> list[Line2D]:
+def verdict_entries(verdicts: Collection[str]) -> list[Line2D]:
+    """Those of a legend of verdicts, the worst first."""
+    return [legend_entry(verdict, *look) for verdict, look in VERDICTS.items() if verdict in verdicts]
+
+
+def _handles(forests: list[_Forest]) -> list[Line2D]:
     """The entries of the legend that something in the figure needs."""
-
-    def entry(label: str, colour: str, marker: str = "", **line: Any) -> Line2D:
-        return Line2D([], [], color=colour, marker=marker, linestyle="" if marker else "-", label=label, **line)
-
-    used = {verdicts[forest.name] for forest in forests}
-    handles = [entry(title, colour, "s") for word, (colour, title) in VERDICTS.items() if word in used]
-    handles += [entry("95 % interval", "0.35"), entry("mean, 95 % interval", "0.4", "D")]
+    handles = verdict_entries({forest.summary["verdict"] for forest in forests})
+    handles += [legend_entry("95 % interval", "0.35"), legend_entry("mean, 95 % interval", "0.4", "D")]
     if any(forest.summary["between"] > 0 for forest in forests):
-        handles.append(entry("± τ around the mean", "0.4", alpha=0.15, linewidth=8))
+        handles.append(legend_entry("± τ around the mean", "0.4", alpha=0.15, linewidth=8))
     if any(forest.summary["coefficient"] != 0 for forest in forests):
-        handles.append(entry("coefficient of the fit", "0.15", "^"))
+        handles.append(legend_entry("coefficient of the fit", "0.15", "^"))
     return handles
 
 
@@ -260,7 +266,7 @@ def draw_held_out(errors: pd.DataFrame, what: str = "mean squared error") -> Fig
 
 
 def save_figures(estimator: Any, folder: Path, errors: pd.DataFrame | None = None) -> list[Path]:
-    """Write figures of effects and, if they are given, errors on held-out environments as PNG and SVG.
+    """Write figures of effects, of danger and, if they are given, errors on held-out environments as PNG and SVG.
 
     Returns:
         The paths.
@@ -268,8 +274,10 @@ def save_figures(estimator: Any, folder: Path, errors: pd.DataFrame | None = Non
     folder.mkdir(parents=True, exist_ok=True)
     with style():
         figures = {}
-        if estimator.summary().curves or estimator.effects_.notna().to_numpy().any():
+        if estimator.findings_.curves or estimator.effects_.notna().to_numpy().any():
             figures["effects"] = estimator.plot_effects()
+        if estimator.relations_[["danger", "reliance"]].notna().all(axis=1).any():
+            figures["danger"] = estimator.plot_danger()
         if errors is not None:
             what = "share of wrong classes" if is_classifier(estimator) else "mean squared error"
             figures["held_out"] = draw_held_out(errors, what)
@@ -308,7 +316,7 @@ def draw_curves(
     figure, panels = panel_grid(len(drawn), abreast, CURVE_PANEL, CURVE_ROOM)
     for axes, name in zip(panels, drawn, strict=True):
         _curve_panel(axes, curves[name], labels)
-        axes.set_title(f"{name}: {verdicts[name]}", loc="left", fontsize=10)
+        axes.set_title(verdicts[name], loc="left", fontsize=10)
         axes.set(xlabel=name, ylabel=f"effect on {response}")
     legend_of_all(figure, panels[0].get_legend_handles_labels()[0], 2 * abreast, more, "column")
     return figure

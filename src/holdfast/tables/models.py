@@ -24,7 +24,7 @@ from holdfast.tables.remote import data_file, writing
 from holdfast.tables.values import as_text
 
 FORMAT = "holdfast linear model"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _FORMAT = re.compile(rf"{FORMAT} (\d{{1,9}})")
 
 Scalar = Finite | int | str | bool | None
@@ -105,6 +105,10 @@ class TableModel(
         for row in self.coefficients:
             if len(row) != len(features):
                 raise ValueError(f"{len(row)} coefficients for {len(features)} features")
+            endless = [name for name, weight in zip(features, row, strict=True) if not np.isfinite(weight)]
+            require(not endless, "columns must be in units that give finite coefficients", listed(endless))
+        if not np.isfinite(self.intercepts).all():
+            raise ValueError("columns must be in units that give finite intercepts")
         if len(set(features)) < len(features) or len({column.name for column in self.columns}) < len(self.columns):
             raise ValueError("two columns or features have the same name")
 
@@ -207,8 +211,10 @@ class _Header(msgspec.Struct):
     format: str
 
 
-def _of_the_first_format(old: dict[str, Any]) -> dict[str, Any]:
-    """A model of holdfast 0.1 in the present format, without its effects, which were described in other words."""
+def _of_an_old_format(old: dict[str, Any], version: int) -> dict[str, Any]:
+    """An older model in the present format, without what was described in other words: the stability, first effects."""
+    if version > 1:
+        return {**{name: old[name] for name in old if name != "stability"}, "format": f"{FORMAT} {FORMAT_VERSION}"}
     same = ("task", "target", "environment", "classes", "advice", "notes", "rows", "version")
     columns = [{**column, "kind": "category" if column.get("categories") else "number"} for column in old["columns"]]
     return {
@@ -232,7 +238,7 @@ def read_model(content: bytes, name: str, argument: str = "model") -> TableModel
         >>> read_model(b'{"format": "holdfast linear model 9"}', "model.json")
         Traceback (most recent call last):
         ValueError: model must be a file written by `holdfast fit`, got model.json (format 9, of a newer holdfast; \
-this one reads 1 to 2)
+this one reads 1 to 3)
     """
     try:
         header = msgspec.json.decode(content, type=_Header)
@@ -242,8 +248,8 @@ this one reads 1 to 2)
         version = int(match[1])
         if not 1 <= version <= FORMAT_VERSION:
             raise ValueError(f"format {version}, of a newer holdfast; this one reads 1 to {FORMAT_VERSION}")
-        if version == 1:
-            return msgspec.convert(_of_the_first_format(msgspec.json.decode(content)), TableModel)
+        if version < FORMAT_VERSION:
+            return msgspec.convert(_of_an_old_format(msgspec.json.decode(content), version), TableModel)
         return msgspec.json.decode(content, type=TableModel)
     except (ValueError, RecursionError, AttributeError, LookupError, TypeError) as error:  # msgspec has ValueErrors
         raise ValueError(

@@ -41,12 +41,12 @@ def test_fit_then_predict(plants, tmp_path, capsys):
     fit = ["fit", str(plants), "--target", "yield", "--environment", "place", "--exclude", "good"]
     assert main([*fit, "--out", str(model), "--plots", str(tmp_path / "figures")]) == 0
     printed, noted = capsys.readouterr()
-    assert noted == f"wrote {model}\n"
+    figures = [str(tmp_path / "figures" / name) for name in ("effects.png", "effects.svg", "danger.png", "danger.svg")]
+    assert noted == f"wrote {', '.join(figures)}\nwrote {model}\n"
     assert "Regression of yield: 2,995 rows, 3 environments" in printed
-    assert "varies" in printed
+    assert "> Dangerous: weeds." in printed
     assert "5 of 3000 rows were left out" in " ".join(printed.split())
-    assert "treat the selected features as given, although the same rows selected them" in " ".join(printed.split())
-    assert {path.name for path in (tmp_path / "figures").iterdir()} >= {"effects.png"}
+    assert {str(path) for path in (tmp_path / "figures").iterdir()} == set(figures)
     loaded = TableModel.load(model)
     coefficients = dict(zip(loaded.features, loaded.coefficients[0], strict=True))
     assert coefficients["weeds"] == 0
@@ -132,7 +132,8 @@ def test_a_target_without_values_is_refused(tmp_path):
 
 def test_advice_of_a_table(plants):
     sentences = fit_table(plants, "yield", "place", ReadingOptions(exclude=("good",))).model.advice
-    assert any("Washed out because the effect varies: weeds" in sentence for sentence in sentences)
+    assert len(sentences) <= 3
+    assert any(sentence.startswith("Dangerous: weeds.") for sentence in sentences)
 
 
 def test_advice_takes_the_options_of_a_fit_and_speaks_of_them(plants, capsys):
@@ -140,21 +141,68 @@ def test_advice_takes_the_options_of_a_fit_and_speaks_of_them(plants, capsys):
     assert main([*command, "--format", "json", "--pooling", "0.5"]) == 0
     advice = json.loads(capsys.readouterr().out)["advice"]
     assert "--pooling 0.5 was requested: coefficients are 50% strict and 50% pooled." in advice
+    assert any("say --after " in each for each in advice)
     assert main([*command, "--format", "json", "--tolerance", "3"]) == 0
-    assert "weeds" in next(each for each in json.loads(capsys.readouterr().out)["advice"] if "Selected" in each)
+    said = json.loads(capsys.readouterr().out)["advice"]
+    assert "The search found no effect that varies, so the prediction is the pooled fit (pooling = 1)." in said, said
+
+
+def test_what_comes_after_the_target_is_left_out_and_a_category_is_one_column(plants, tmp_path, capsys):
+    """Signs are read off the plants, so that they are a category that follows the yield; weeds vary with the place."""
+    frame, random = pd.read_csv(plants).drop(columns="good"), np.random.default_rng(7)
+    strength = frame["place"].map({"hill": 0.2, "shore": 1.0, "wood": 3.0})
+    shown = strength * frame["yield"] + random.standard_normal(len(frame))
+    frame["sign"] = pd.cut(shown, [-np.inf, -1, 1, np.inf], labels=["bare, dry", "green", "lush"]).astype(str)
+    path = tmp_path / "plants.csv"
+    frame.to_csv(path, index=False)
+    fit = ["fit", str(path), "--target", "yield", "--environment", "place", "--format", "json"]
+    found, signs = {}, ["sign=bare, dry", "sign=green"]
+    for words in (["--after", "weeds,sign"], ["--after", "weeds", "--after", "sign=bare, dry"]):
+        assert main([*fit, *words, "--before", "soil"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        names = [each["feature"] for each in found["relations"]]
+        assert names == ["light", "soil=clay", "soil=sand", "weeds", *signs]
+        coefficients = dict(zip(names, found["coefficients"][0], strict=True))
+        assert [coefficients[name] for name in ("weeds", *signs)] == [0, 0, 0]
+        assert coefficients["soil=clay"] == pytest.approx(-2, abs=0.2)
+        assert any(note.startswith("Left out") and f"weeds, {', '.join(signs)}" in note for note in found["notes"])
+    python = fit_table(path, "yield", "place", before="soil", after=("weeds", "sign")).model
+    assert [list(row) for row in python.coefficients] == found["coefficients"]
+    for curves in (["--effects", "auto"], ["--held-out"]):
+        assert main([*fit, *curves, "--after", "weeds,sign"]) == 0
+        assert json.loads(capsys.readouterr().out)["relations"]
+    for words in (["--after", "place"], ["--before", "nothing"], ["--after", "yield"]):
+        assert main([*fit, *words]) == 2
+        assert f"{words[0][2:]} must be one of the columns light, soil, weeds" in capsys.readouterr().err
+    assert main([*fit, "--after", "soil", "--before", "soil"]) == 2
+    assert "before and after must not share a feature" in capsys.readouterr().err
+
+
+def test_units_in_which_no_coefficient_is_finite_are_refused(plants, tmp_path, capsys):
+    frame = pd.read_csv(plants).drop(columns="good").dropna()
+    out, path = tmp_path / "model.json", tmp_path / "plants.csv"
+    fit = ["fit", str(path), "--target", "yield", "--environment", "place", "--out", str(out)]
+    frame.assign(light=frame["light"] * 3e-309).to_csv(path, index=False)
+    assert main(fit) == 2
+    assert "columns must be in units that give finite coefficients, got light" in capsys.readouterr().err
+    assert not out.exists()
+    frame.assign(light=frame["light"] * 1e-300).to_csv(path, index=False)
+    assert main(fit) == 0
+    assert "null" not in json.dumps(json.loads(out.read_text())["coefficients"])
+    assert TableModel.load(out).coefficients[0][0] == pytest.approx(1e300, rel=0.1)
 
 
 def test_a_saved_model_advises_in_python_and_the_terminal_in_options(plants, tmp_path, capsys):
     command = ["fit", str(plants), "--target", "yield", "--environment", "place", "--exclude", "good"]
     command += ["--pooling", "0.5", "--out", str(tmp_path / "model.json"), "--overwrite"]
     assert main(command) == 0
-    assert "- --pooling 0.5 was requested" in capsys.readouterr().out
+    assert "] --pooling 0.5 was requested" in capsys.readouterr().out
     assert main([*command, "--format", "json"]) == 0
-    assert any(each.startswith("--pooling 0.5 was") for each in json.loads(capsys.readouterr().out)["advice"])
+    assert any(each.startswith("--pooling 0.5 was") for each in json.loads(capsys.readouterr().out)["notes"])
     saved = TableModel.load(tmp_path / "model.json")
     fitted, _ = fit_table(plants, "yield", "place", ReadingOptions(exclude=("good",)), pooling=0.5)
-    assert saved.advice == fitted.advice
-    assert any(each.startswith("pooling=0.5 was requested") for each in saved.advice)
+    assert (saved.advice, saved.notes) == (fitted.advice, fitted.notes)
+    assert any(each.startswith("pooling=0.5 was requested") for each in saved.notes)
 
 
 @pytest.mark.parametrize("invariance", ["effects", "class_means"])
@@ -173,15 +221,16 @@ def test_the_form_of_invariance_can_be_chosen(plants, tmp_path, capsys, invarian
     ]
     assert main([*command, "--format", "json", "--invariance", invariance]) == 0
     found = json.loads(capsys.readouterr().out)
-    selected = {row["feature"]: row["selected"] for row in found["stability"]}
+    selected = {row["feature"]: row["selected"] for row in found["relations"]}
     assert selected["light"]
     assert not selected["weeds"]
+    assert next(row["verdict"] for row in found["relations"] if row["feature"] == "weeds") == "dangerous"
     assert ("difference" in " ".join(found["advice"])) == (invariance == "class_means")
 
 
 def test_one_environment_only_is_said_to_be_of_no_use(plants, capsys):
     assert main(["fit", str(plants), "--target", "yield", "--exclude", "good"]) == 0
-    assert "nothing is known about which effects hold elsewhere" in " ".join(capsys.readouterr().out.split())
+    assert "nothing is known about which relations hold elsewhere" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
@@ -314,8 +363,8 @@ def test_environments_of_one_row_are_refused(tmp_path, capsys):
     assert "got 'who' with 60 environments of one row each" in capsys.readouterr().err
 
 
-def test_the_feature_that_varies_is_the_example_and_its_indicator_goes_with_it(tmp_path):
-    """The indicator has the wider range, in units of its own, and does not vary."""
+def test_an_indicator_goes_with_its_column(tmp_path):
+    """Where the cost is missing varies with nothing, but is not selected without the cost."""
     random = np.random.default_rng(0)
     rows = 2000
     place = np.arange(rows) % 4
@@ -325,9 +374,11 @@ def test_the_feature_that_varies_is_the_example_and_its_indicator_goes_with_it(t
     frame = pd.DataFrame({"x": x, "cost": np.where(random.random(rows) < 0.1, np.nan, cost), "place": place, "y": y})
     path = tmp_path / "costs.csv"
     frame.to_csv(path, index=False)
-    advice = " ".join(fit_table(path, "y", "place", pooling=0).model.advice)
-    assert "Washed out because the effect varies: cost, cost is missing. That of cost ranges from" in advice
-    assert "cost is missing goes with the rest of its column: cost." in advice
+    model = fit_table(path, "y", "place", pooling=0).model
+    assert {row["feature"]: row["selected"] for row in model.relations} == {
+        "x": True, "cost": False, "cost is missing": False
+    }  # fmt: skip
+    assert any(sentence.startswith("Dangerous: cost.") for sentence in model.advice)
 
 
 def test_four_classes_and_class_means_are_explained_in_the_terminal(plants, tmp_path, capsys, monkeypatch):

@@ -1,104 +1,85 @@
-from dataclasses import replace
+"""What `holdfast fit` prints: the summary with its advice, and every note once, in the options of the command line."""
 
-import msgspec
+import shlex
+from types import SimpleNamespace
+
+import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.apps.cli.terminal.tables import show_model
-from holdfast.estimators.summary import TableSummary
-from holdfast.tables import Column, TableModel
-from holdfast.tables.models import EnvironmentEffects
-
-STABILITY_COLUMNS = (
-    *("coefficient", "standard_error", "effect", "effect_error", "between", "i_squared"),
-    *("lowest_effect", "highest_effect", "significance", "varies", "selected"),
-)
-SAME = (2.0, 0.1, 1.9, 0.2, 0.05, 0.25, 1.8, 2.2, 0.3, False, True)
-VARIES = (0.0, 0.0, -1.5, 1.2, 1.4, 0.97, -3.21e-05, 4.0, 1e-9, True, False)
-UNMEASURED = (0.0, 0.0, *[None] * 7, False, False)
+from holdfast.apps.cli.main import main
+from holdfast.apps.cli.terminal.tables import in_options, show_model
+from holdfast.estimators import HeteroRegressor
+from holdfast.estimators.summary import VERDICTS
 
 
-@pytest.fixture
-def model():
-    names = ["weeds per square metre of the field", "light", "soil"]
-    rows = zip(names, (VARIES, SAME, UNMEASURED), strict=True)
-    records = [{"feature": name} | dict(zip(STABILITY_COLUMNS, row, strict=True)) for name, row in rows]
-    return TableModel(
-        task="regression",
-        target="yield",
-        environment="field",
-        columns=tuple(map(Column, names)),
-        coefficients=((0.0, 2.0, 0.0),),
-        intercepts=(1.0,),
-        stability=tuple(records),
-        effects=tuple(EnvironmentEffects(f"field {number}", {}) for number in range(4)),
-        advice=("Beware.",),
-        rows=100,
-    )
+@pytest.fixture(scope="module")
+def fitted():
+    """The pests follow the height, more closely in some gardens."""
+    random = np.random.default_rng(0)
+    garden = np.arange(4000) % 8
+    light, soil = random.standard_normal((2, 4000))
+    height = light + random.standard_normal(4000)
+    pests = np.linspace(-0.5, 1.5, 8)[garden] * height + random.standard_normal(4000)
+    table = pd.DataFrame({"light": light, "pests per square metre of the garden": pests, "soil": soil})
+    return HeteroRegressor(pooling=0.5).fit(table, pd.Series(height, name="height"), environments=garden)
 
 
-def _summary(model):
-    stability = pd.DataFrame(model.stability).set_index("feature")
-    return TableSummary(stability, "regression", model.rows, len(model.effects), 0.8, 0.8, response=model.target)
-
-
-def _printed(model, capsys, monkeypatch, width, **changes):
+def _printed(estimator, capsys, monkeypatch, width, notes=()):
     monkeypatch.setenv("COLUMNS", str(width))
-    show_model(model, replace(_summary(model), **changes))
+    model = SimpleNamespace(advice=estimator.advice_, notes=(*notes, *estimator.notes_))
+    show_model(model, estimator.summary())
     return capsys.readouterr().out.splitlines()
 
 
-def test_features_with_the_same_effect_come_first_with_all_their_numbers(model, capsys, monkeypatch):
-    lines = _printed(model, capsys, monkeypatch, 140)
-    assert "Regression of yield: 100 rows, 4 environments" in lines[0]
-    head = next(line for line in lines if "coef" in line)
-    words = ["coef", "std", "err", "[0.025", "0.975]", "effect", "between", "I²", "lowest", "highest", "verdict"]
+def test_the_most_dangerous_feature_comes_first_and_its_numbers_are_those_of_the_fit(fitted, capsys, monkeypatch):
+    lines = _printed(fitted, capsys, monkeypatch, 120)
+    assert lines[0].startswith("Regression of height: 4,000 rows, 8 environments. 3 features: 1 dangerous")
+    head = next(line for line in lines if " coef " in line)
+    words = ["coef", "effect", "[0.025", "0.975]", "between", "I²", "reverse", "±", "danger", "verdict"]
     assert head.split() == words
-    body = lines[lines.index(head) + 2 :]
-    # the interval is Student's with 98 degrees of freedom, 1.984 standard errors to either side
-    assert body[0].split() == ["light", "2", "0.1", "1.8", "2.2", "1.9", "0.05", "25%", "1.8", "2.2", "same"]
-    assert body[1].split()[7:] == ["0", "-", "-", "-", "-1.5", "1.4", "97%", "-3.21e-05", "4", "varies"]
-    assert body[2].split() == ["soil", "0", *["-"] * 8, "not", "needed"]
-    assert lines[-1] == "- Beware."
+    body = lines[lines.index(head) + 2 :][:3]
+    pests, light = body[0], next(line for line in body if line.startswith("light"))
+    assert pests.split()[0] == "pests"
+    assert pests.split()[-1] == "dangerous"
+    found = fitted.relations_.loc["light"]
+    assert light.split()[1:5] == [f"{found[name]:.3g}" for name in ("coefficient", "effect", "low", "high")]
+    assert light.split()[-2] == f"{found['danger']:.0%}"
 
 
-def test_the_terminal_shows_the_intervals_of_the_summary(model, capsys, monkeypatch):
-    """Four intercepts and one coefficient leave Student's law a single degree of freedom of six rows."""
-    few = msgspec.structs.replace(model, rows=6)
-    light = next(line for line in _printed(few, capsys, monkeypatch, 140, level="environment") if "light" in line)
-    assert light.split()[3:5] == ["0.729", "3.27"]
-
-
-def test_a_row_has_the_class_that_it_is_about(model, capsys, monkeypatch):
-    lines = _printed(model, capsys, monkeypatch, 140, task="classification", of_class=("oak", "elm", "ash"))
-    assert next(line for line in lines if "light" in line).split()[:2] == ["light", "elm"]
-
-
-@pytest.mark.parametrize("width", [80, 100])
-def test_names_of_features_can_be_told_apart(model, capsys, monkeypatch, width):
-    """Other columns give way to 24 characters; longer names are cut in the middle, and never wrapped."""
-    names = ["soil=clay with stones", "soil=clay with sand", "weeds per square metre in May", "weeds per square metre"]
-    records = [
-        {**record, "feature": name} for name, record in zip(names, (*model.stability, *model.stability), strict=False)
-    ]
-    columns = {"columns": tuple(map(Column, names)), "coefficients": ((0.0, 2.0, 0.0, 1.0),)}
-    lines = _printed(msgspec.structs.replace(model, stability=tuple(records), **columns), capsys, monkeypatch, width)
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_advice_and_notes_are_printed_once_and_fit_their_window(fitted, capsys, monkeypatch, width):
+    lines = _printed(fitted, capsys, monkeypatch, width, notes=("5 of 4005 rows were left out.",))
     assert max(map(len, lines)) <= width
-    printed = [line for line in lines if line.startswith(("soil=", "weeds"))]
-    assert len(printed) == len(names)
-    assert all(any(line.strip().startswith(name) for line in printed) for name in (*names[:2], names[3]))
-    assert any(line.strip().startswith("weeds per s") and "etre in May " in line for line in printed)
+    text = " ".join(" ".join(lines).split())
+    for sentence in in_options([*fitted.advice_, *fitted.notes_, "5 of 4005 rows were left out."]):
+        assert text.count(sentence) == 1
+    assert "--pooling 0.5 was requested" in text
+    assert "pooling=" not in text
+    assert "after=" not in text
+    assert "--after 'pests per square metre of the garden'" in text
+    assert sum(line.startswith("> ") for line in lines) == len(fitted.advice_) <= 3
+    assert any(line.split()[-1] in VERDICTS for line in lines)
 
 
-def test_one_environment_is_not_several(model, capsys, monkeypatch):
-    one = msgspec.structs.replace(model, effects=model.effects[:1])
-    assert "100 rows, 1 environment." in _printed(one, capsys, monkeypatch, 140)[0]
+def test_names_of_columns_are_quoted_as_a_shell_needs_them():
+    for name in ("it's", 'a "b"', "a,b", "both ' and \"", "x]"):
+        (sentence,) = in_options([f"If so, say after=[{name!r}]; if not, before=[{name!r}]."])
+        words = shlex.split(sentence.removeprefix("If so, say ").replace("; if not, ", " ").removesuffix("."))
+        assert words == ["--after", name, "--before", name]
 
 
-@pytest.mark.parametrize("width", [60, 70, 80, 100])
-def test_a_narrow_terminal_shows_whole_numbers(model, capsys, monkeypatch, width):
-    lines = _printed(model, capsys, monkeypatch, width)
-    assert max(map(len, lines)) <= width
-    light = next(line for line in lines if "light" in line)
-    assert light.split()[-5:] == ["0.05", "25%", "1.8", "2.2", "same"]
-    assert "-3.21e-05" in next(line for line in lines if "varies" in line)
+def test_a_row_has_the_class_that_it_is_about(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    random = np.random.default_rng(1)
+    light, soil = random.standard_normal((2, 1200))
+    scores = np.column_stack([light, -light, soil]) + random.gumbel(size=(1200, 3))
+    kinds = np.array(["oak", "elm", "ash"])[scores.argmax(1)]
+    frame = pd.DataFrame({"light": light, "soil": soil, "kind": kinds, "place": np.arange(1200) % 3})
+    frame.to_csv(tmp_path / "trees.csv", index=False)
+    assert main(["fit", str(tmp_path / "trees.csv"), "--target", "kind", "--environment", "place"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert next(line for line in lines if " coef " in line).split()[0] == "class"
+    rows = [line.split() for line in lines if line.startswith(("light ", "soil "))]
+    assert len(rows) == 2
+    assert all(row[1] in kinds for row in rows)

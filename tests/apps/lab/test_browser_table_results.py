@@ -52,7 +52,16 @@ def upload(page, path):
 def test_an_example_is_fitted_at_once_and_the_model_predicts(open_page, tmp_path):  # noqa: F811
     page = open_page("#table")
     drawn(page)
-    assert "Same effect in all environments: 3 of 6 features" in page.locator("#summary").inner_text()
+    assert "6 features: 2 dangerous" in page.locator("#summary").inner_text()
+    shown = page.locator("tbody tr").first.inner_text()
+    assert shown.split()[:2] == ["pests", "dangerous"]
+    titles = [each.inner_text() for each in page.locator("#stage h2:visible").all()]
+    assert titles[:3] == ["In short", "What holds, and what is dangerous", "Effect of pests by environment"]
+    assert page.locator("section.chart", has=page.get_by_role("heading", name="In short")).locator("li").count() == 3
+    note = page.get_by_text("danger: growth of the error")
+    assert not note.is_visible()
+    page.locator("summary", has_text="Notes").click()
+    assert note.is_visible()
     model, table = tmp_path / "model.json", tmp_path / "gardens.csv"
     model.write_bytes(saved(page, "Save the model").read_bytes())
     example_table("gardens").to_csv(table, index=False)
@@ -86,14 +95,14 @@ def test_columns_are_chosen_by_keyboard_and_only_settings_are_in_the_link(open_p
     page = open_page("#table")
     drawn(page)
     upload(page, plants)
-    page.get_by_label("=light()").focus()
+    page.get_by_role("group", name="Features to leave out").get_by_label("=light()").focus()
     page.keyboard.press("Space")
-    page.locator("#summary", has_text="of 1 feature.").wait_for(timeout=60_000)
+    page.locator("#summary", has_text=" 1 feature: ").wait_for(timeout=60_000)
     assert page.evaluate("document.activeElement.type") == "checkbox"
     assert "exclude=" in page.url
     assert "upload" not in page.url
     assert "plants" not in page.url
-    page.get_by_label("Target").select_option(label="=light()")
+    page.get_by_label("Target, to be predicted").select_option(label="=light()")
     page.locator("#summary", has_text="of =light()").wait_for(timeout=60_000)
     # Another view and back: the file is still that of this tab.
     page.evaluate("location.hash = '#oscillation'")

@@ -52,30 +52,42 @@ def test_the_model_of_the_page_is_that_of_the_file(gardens, on_disk, tmp_path):
     assert TableModel.load(tmp_path / "model.json") == fit_table(on_disk, "height", "garden").model
 
 
-def test_the_causes_are_selected_and_the_consequences_are_not(gardens):
+def test_the_consequences_are_dangerous_and_come_first_and_the_causes_are_not(gardens):
     """The made-up gardens are a structural model, so what is invariant is known."""
-    verdicts = {each["name"]: each["verdict"] for each in gardens["fit"]["features"]}
-    assert {name for name, verdict in verdicts.items() if verdict == "same"} == {"light", "water", "nitrogen"}
-    assert (verdicts["fruits"], verdicts["pests"], verdicts["stones"]) == ("varies", "varies", "not needed")
-    for each, truth in zip(gardens["fit"]["features"], (3.0, 4.0, 2.0), strict=False):
-        margin = 1.5 * (each["high"] - each["low"]) / 2  # 95 % intervals of three coefficients: 2.9 standard errors
-        assert abs(each["coefficient"] - truth) < margin
+    features = {each["name"]: each for each in gardens["fit"]["features"]}
+    dangerous = {name for name, each in features.items() if each["verdict"] == "dangerous"}
+    assert set(list(features)[:2]) == dangerous == {"fruits", "pests"}
+    assert {each["verdict"] for name, each in features.items() if name not in dangerous} <= {"holds", "cannot be told"}
+    assert [each["rank"] for each in features.values()] == [1, 2, 3, 4, 5, 6]
+    for name, truth in (("light", 3.0), ("water", 4.0), ("nitrogen", 2.0), ("stones", 0.0)):
+        each = features[name]  # 95 % intervals of four effects
+        assert abs(each["effect"] - truth) < 1.5 * (each["high"] - each["low"]) / 2
+
+
+def test_what_comes_after_the_target_is_left_out_and_the_code_says_so():
+    found = computed(TableSettings(after=("pests", "fruits", "garden"), before=("light", "height")))
+    coefficients = {each["name"]: each["coefficient"] for each in found["fit"]["features"]}
+    assert coefficients["pests"] == coefficients["fruits"] == 0
+    assert any(note.startswith("Left out") and "fruits, pests" in note for note in found["fit"]["notes"])
+    arguments = _parse(shlex.split(found["code"]["command"].partition(" && ")[2])[1:])
+    assert (arguments.fitting.before, arguments.fitting.after) == (("light",), ("pests", "fruits"))
+    assert "before=('light',),\n    after=('pests', 'fruits')," in found["code"]["python"]
 
 
 def test_the_forest_plot_has_the_effects_and_intervals_of_the_library(gardens, on_disk):
     estimator = fit_table(on_disk, "height", "garden").estimator
     names = [each["name"] for each in gardens["fit"]["features"]]
     np.testing.assert_allclose(gardens["fit"]["effects"]["value"], estimator.effects_[names])
-    # One environment by itself, by plain least squares on the rows of the north: light next to water and nitrogen.
+    # One environment by itself, by plain least squares on the rows of the north: light given what is not dangerous.
     rows = example_table("gardens").query("garden == 'north'")
-    design = np.column_stack([np.ones(len(rows)), rows[["light", "water", "nitrogen"]]])
+    design = np.column_stack([np.ones(len(rows)), rows[["light", "water", "nitrogen", "stones"]]])
     solution, (squares,), *_ = np.linalg.lstsq(design, rows["height"], rcond=None)
-    error = np.sqrt(squares / (len(rows) - 4) * np.linalg.inv(design.T @ design)[1, 1])
+    error = np.sqrt(squares / (len(rows) - 5) * np.linalg.inv(design.T @ design)[1, 1])
     north = gardens["fit"]["environments"].index("north")
     light = names.index("light")
     assert np.isclose(gardens["fit"]["effects"]["value"][north][light], solution[1])
     half = (gardens["fit"]["effects"]["high"][north][light] - gardens["fit"]["effects"]["low"][north][light]) / 2
-    assert np.isclose(half, 1.96965 * error, rtol=1e-3)  # Student's 97.5 % quantile with 246 degrees of freedom
+    assert np.isclose(half, 1.96970 * error, rtol=1e-3)  # Student's 97.5 % quantile with 245 degrees of freedom
     pooled = np.linalg.lstsq(
         np.column_stack([np.ones(1000), example_table("gardens")[names]]),
         example_table("gardens")["height"],
@@ -145,9 +157,14 @@ def test_examples_are_guessed_right():
 
 def test_sentences_are_those_of_the_library(gardens, on_disk):
     model, estimator = fit_table(on_disk, "height", "garden")
-    new = [note for note in estimator.summary().notes if note not in model.advice]
-    assert gardens["fit"]["advice"] == [*model.advice, *model.notes, *new]
-    assert "Same effect in all environments: 3 of 6 features" in gardens["summary"]
+    *same, question = gardens["fit"]["advice"]
+    assert len(same) == 2
+    assert same == list(model.advice[:2])
+    assert question.endswith("say that it was recorded before the target.")
+    legend, *notes = gardens["fit"]["notes"]
+    assert "danger: growth of the error" in legend
+    assert notes == list(model.notes)
+    assert gardens["summary"].startswith(estimator.summary().headline)
     assert all(each["reason"] == VERDICTS[each["verdict"]] for each in gardens["fit"]["features"])
 
 

@@ -42,6 +42,10 @@ class FittingOptions:
     features in each class; auto: what explains more in environments that are held out."""
     rotation: bool = False
     """Look for coordinates first: the columns may be mixtures of what is invariant and what is not."""
+    before: tuple[str, ...] = ()
+    """Columns recorded before the target, which are judged by their effect on it alone."""
+    after: tuple[str, ...] = ()
+    """Columns recorded after the target, or because of it: they are left out unless their relation to it holds."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class FitArguments:
     """Hold out each environment in turn, and print the error on it next to that of a pooled fit; needs the table in
     memory."""
     plots: Path | None = None
-    """Folder for figures: effects, and with --held-out errors."""
+    """Folder for figures: effects, danger, and with --held-out errors."""
     schema: str | None = None
     """A model of `holdfast fit`, by its path or address, whose columns, categories and imputed values are those of
     this table, which is then read only once."""
@@ -122,7 +126,7 @@ def execute_fit(arguments: FitArguments) -> int:
     if arguments.format == "table" and not printed:
         tables.show_model(model, estimator.summary())
         tables.show(f"Read the data {counted(estimator.passes_, 'time')}.")
-    found = msgspec.to_builtins(model) | {"advice": tables.in_options(model.advice)}
+    found = msgspec.to_builtins(model) | {name: tables.in_options(getattr(model, name)) for name in ("advice", "notes")}
     errors = None
     if arguments.held_out:
         with progress("holding out") as report:
@@ -135,7 +139,8 @@ def execute_fit(arguments: FitArguments) -> int:
     if arguments.plots is not None:
         from holdfast.plots.features import save_figures
 
-        save_figures(estimator, arguments.plots, errors)
+        written = save_figures(estimator, arguments.plots, errors)
+        print(f"wrote {', '.join(map(str, written))}", file=sys.stderr)
     if arguments.out is not None and not printed:
         print(f"wrote {arguments.out}", file=sys.stderr)
     return 0
@@ -219,7 +224,7 @@ def _table(arguments: AdviseArguments) -> None:
     table = ((arguments.data, *arguments.more), arguments.target, arguments.environment, arguments.reading)
     with progress("fitting") as report:
         model, _ = fit_table(*table, progress=report, **settings)
-    sentences = tables.in_options([*model.notes, *model.advice])
+    sentences = tables.in_options([*model.advice, *model.notes])
     found = {"target": arguments.target, "environment": arguments.environment, "advice": sentences}
     answer(arguments.format, found, lambda: tables.show(*map("- {}".format, sentences)))
 

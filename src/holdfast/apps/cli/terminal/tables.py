@@ -1,8 +1,11 @@
 """Models of tables in the terminal."""
 
+import ast
 import re
+import shlex
 import shutil
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 _ARGUMENT = re.compile(
     r'\b(?P<name>pooling|level|invariance|tolerance|significance|effects)="?(?P<value>\w+(\.\d+)?)"?'
 )
+COLUMNS_ARGUMENT = re.compile(r"""\b(before|after)=(\[('([^'\\]|\\.)*'|"([^"\\]|\\.)*")\])""")
 
 
 def new_table(
@@ -53,13 +57,11 @@ def show(*parts: Table | str) -> None:
 
 
 def show_model(model: "TableModel", summary: "TableSummary") -> None:
-    """Print the summary of a fit, and notes and advice besides."""
+    """Print the summary of a fit, with its advice and with notes about it and about the table."""
     from holdfast.estimators.summary import WIDTH
 
     width = min(shutil.get_terminal_size((WIDTH, 0)).columns, WIDTH)
-    print(*in_options([summary.text(width)]))
-    said = summary.notes
-    show(*map("- {}".format, [*model.notes, *in_options(each for each in model.advice if each not in said)]))
+    print(replace(summary, advice=in_options(model.advice), notes=in_options(model.notes)).text(width))
 
 
 def in_options(sentences: Iterable[str]) -> list[str]:
@@ -68,8 +70,14 @@ def in_options(sentences: Iterable[str]) -> list[str]:
     Example:
         >>> in_options(['level="environment" removes the levels; pooling=0 uses no other feature.'])
         ['--level environment removes the levels; --pooling 0 uses no other feature.']
+        >>> in_options(["If so, say after=['wind speed']; otherwise before=['wind speed']."])
+        ["If so, say --after 'wind speed'; otherwise --before 'wind speed'."]
     """
-    return [_ARGUMENT.sub(lambda found: f"--{found['name']} {found['value']}", sentence) for sentence in sentences]
+    plain = (_ARGUMENT.sub(lambda found: f"--{found['name']} {found['value']}", sentence) for sentence in sentences)
+    return [
+        COLUMNS_ARGUMENT.sub(lambda found: f"--{found[1]} {shlex.join(ast.literal_eval(found[2]))}", sentence)
+        for sentence in plain
+    ]
 
 
 def show_held_out(errors: "pd.DataFrame", task: str) -> None:

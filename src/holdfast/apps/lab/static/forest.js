@@ -47,7 +47,8 @@ function drawForest(spec, width) {
 
 function estimate(each, x, y) {
   const words = svgElement("title");
-  words.textContent = `${each.label ?? ""} ${written(each.value)} (${written(each.low)} to ${written(each.high)})`;
+  const interval = Number.isFinite(each.low) ? ` (${written(each.low)} to ${written(each.high)})` : "";
+  words.textContent = `${each.label ?? ""} ${written(each.value)}${interval}`;
   const parts = [];
   if (Number.isFinite(each.low) && Number.isFinite(each.high)) {
     parts.push(svgElement("path", { class: `line ${each.tone}`, d: `M${x(each.low).toFixed(1)} ${y}H${x(each.high).toFixed(1)}` }));

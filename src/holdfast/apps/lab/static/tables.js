@@ -55,10 +55,16 @@ function body(columns, rows, choose) {
   return group;
 }
 
-// Sentences, one below the other.
-export function sentences(stage, { title }) {
-  const { panel: section } = newPanel(stage, { title, wide: true });
+// Sentences, one below the other; folded ones open at a click.
+export function sentences(stage, { title, folded = false }) {
+  const { panel: section, heading } = newPanel(stage, { title, wide: true });
   const { list, set } = newList();
-  section.append(list);
+  if (folded) {
+    const details = document.createElement("details");
+    const opener = document.createElement("summary");
+    opener.append(...heading.childNodes);
+    details.append(opener, list);
+    heading.replaceWith(details);
+  } else section.append(list);
   return { draw: (lines) => { section.hidden = lines.length === 0; set(lines); } };
 }

@@ -1,10 +1,11 @@
-"""Your table: effects by environment, what is selected and why, and errors in held-out environments."""
+"""Your table: which relations hold, which are dangerous, their effects, and errors in held-out environments."""
 
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from holdfast.apps.cli.terminal.tables import COLUMNS_ARGUMENT
 from holdfast.apps.lab.inputs import choice, column, columns, upload
 from holdfast.apps.lab.tables import EXAMPLES, TableLook, check_features, example_table, look_at
 from holdfast.apps.lab.uploads import Upload
@@ -40,14 +41,11 @@ class TableSettings:
     target: str = column("Target, to be predicted", group="Columns")
     environment: str = column("Environment", group="Columns")
     exclude: tuple[str, ...] = columns("Features to leave out", group="Columns")
+    before: tuple[str, ...] = columns("Recorded before the target", group="Columns")
+    after: tuple[str, ...] = columns("Recorded after the target, or because of it", group="Columns")
     task: str = choice("auto", "Task", TASKS, group="Fit")
     pooling: str | int = choice("auto", "Pooling", POOLINGS, group="Fit")
-    feature: str = column("Effects of", group="Drawing", empty="the first that varies", display=True)
-
-    @property
-    def fitting(self) -> dict[str, Any]:
-        """The arguments of `fit_table` that differ from their defaults."""
-        return {name: value for name in ("task", "pooling") if (value := getattr(self, name)) != "auto"}
+    feature: str = column("Effects of", group="Drawing", empty="the most dangerous", display=True)
 
 
 @dataclass(frozen=True)
@@ -59,13 +57,22 @@ class _ChosenTable:
     target: str
     environment: str
     exclude: tuple[str, ...]
+    before: tuple[str, ...]
+    after: tuple[str, ...]
     settings: TableSettings
+
+    @property
+    def fitting(self) -> dict[str, Any]:
+        """The arguments of `fit_table` that differ from their defaults."""
+        chosen = {name: getattr(self.settings, name) for name in ("task", "pooling")}
+        declared = {name: getattr(self, name) for name in ("before", "after")}
+        return {name: value for name, value in (chosen | declared).items() if value not in ("auto", ())}
 
     def each(self, function: Callable[..., Any], progress: Any, **more: Any) -> Any:
         """`fit_table` or `held_out_table` of this table."""
         columns = (self.target, self.environment or None, ReadingOptions(exclude=self.exclude))
         with self.file.address() as address:
-            return function(address, *columns, progress=progress, **self.settings.fitting | more)
+            return function(address, *columns, progress=progress, **self.fitting | more)
 
 
 def compute(settings: TableSettings, context: Context) -> dict[str, Any]:
@@ -99,8 +106,11 @@ def _chosen(settings: TableSettings, context: Context) -> _ChosenTable:
     names = [each.name for each in look.columns]
     used = {target, *(part.name for part in (parse_environment(environment, names) if environment else ()))}
     exclude = tuple(name for name in settings.exclude if name not in used)
+    before, after = (
+        tuple(name for name in each if name not in (*used, *exclude)) for each in (settings.before, settings.after)
+    )
     check_features(look, (*exclude, *used))
-    return _ChosenTable(file, look, target, environment, exclude, settings)
+    return _ChosenTable(file, look, target, environment, exclude, before, after, settings)
 
 
 def _description(chosen: _ChosenTable) -> dict[str, Any]:
@@ -125,24 +135,20 @@ def _findings(ours: "FittedTable", pooled: "FittedTable") -> dict[str, Any]:
 
     model, estimator = ours
     summary, tables = estimator.summary(), estimator.effect_tables_
+    printed = summary.printed
     features, names = summary.table, list(summary.table.index)
     # 95 % by Student, as in the forest plots of the library.
     effects, half = tables.effects[names], t.ppf(UPPER, tables.degrees[names]) * tables.errors[names]
-    mean_half = t.ppf(UPPER, max(len(effects) - 1, 1)) * features["effect_error"]
-    described = features.assign(
-        reason=features["verdict"].map(VERDICTS),
-        effect_low=features["effect"] - mean_half,
-        effect_high=features["effect"] + mean_half,
-        unit=[summary.units[name] for name in names],
-    )
-    compared = pooled.estimator.summary().table[["coefficient", "low", "high"]].add_prefix("pooled_")
+    described = features.assign(reason=features["verdict"].map(VERDICTS), unit=[summary.units[name] for name in names])
+    compared = pooled.estimator.relations_[["coefficient"]].add_prefix("pooled_")
     drawn = {"value": effects, "low": effects - half, "high": effects + half}
     return {
         "task": model.task,
         "features": [{"name": str(name), **row} for name, row in described.join(compared).to_dict("index").items()],
         "environments": [str(label) for label in effects.index],
         "effects": {name: each.to_numpy(float) for name, each in drawn.items()},
-        "advice": list(dict.fromkeys([*model.advice, *model.notes, *summary.notes])),
+        "advice": [COLUMNS_ARGUMENT.sub(r"that it was recorded \1 the target", sentence) for sentence in model.advice],
+        "notes": [*printed.explained(printed.cells), *model.notes],
         "model": model.json().decode(),
     }
 
@@ -189,7 +195,10 @@ def _code(chosen: _ChosenTable) -> dict[str, str]:
     imports += ["from holdfast.tables import ReadingOptions"] if exclude else []
     held_out = ["--held-out"] if chosen.environment else []
     words = ["fit", name, *held_out, "--out=model.json", *map("--exclude={}".format, exclude)]
-    command, make = as_command(words, columns | settings.fitting), ""
+    several = {"before": chosen.before, "after": chosen.after}
+    words += [f"--{option}={each}" for option, given in several.items() for each in given]
+    single = {option: value for option, value in chosen.fitting.items() if option not in several}
+    command, make = as_command(words, columns | single), ""
     if not settings.upload:
         example = "from holdfast.apps.lab.tables import example_table"
         make = f"example_table({settings.example!r}).to_csv({name!r}, index=False)\n"
@@ -200,9 +209,8 @@ def _code(chosen: _ChosenTable) -> dict[str, str]:
 
 {listed}
 
-{make}model, estimator = {as_call("fit_table", columns | settings.fitting, repr(name), *options)}
+{make}model, estimator = {as_call("fit_table", columns | chosen.fitting, repr(name), *options)}
 print(estimator.summary())
-print(*model.notes, *model.advice, sep="\\n")
 model.save(Path("model.json"))
 """
     return {"python": python, "command": command}

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 VERDICTS = ("holds", "varies", "dangerous", "cannot be told")
 STRENGTHS = (0.2, 1.2)
 NOISE = 0.6
-DRAWS = 10  # of a planted column, for each table
+DRAWS = 3  # of a planted column, for each table
 SCALES = (0.5, 3.0)  # of a cause whose variance changes
 # Coverage is of these effects; of one of them where effects vary, with this standard deviation between environments.
 EFFECTS = np.array([1.0, -0.8, 0.5, 0.0])

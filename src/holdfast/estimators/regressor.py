@@ -105,7 +105,7 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         Args:
             X: (rows, features); a data frame of pandas or Dask, or an array.
             y: (rows,); with Dask, a column with the partitions of X.
-            environments: one label for each row, of any kind; None: one environment.
+            environments: one label for each row, of any kind, or the name of a column of X; None: one environment.
             sample_weight: how many rows each row stands for; with Dask, a column with the partitions of X.
         """
         given = (X, y, environments, sample_weight)
@@ -125,7 +125,7 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         self._fit_sums(total).passes_ = rows.passes.count
         washed = self.findings_.varies & ~self.invariant_
         if washed.any() and self.coordinates_ == "features":
-            bent = diagnose_curvature(*total.sample.arrays, columns=np.flatnonzero(washed).tolist())
+            bent = diagnose_curvature(*total.drawn, columns=np.flatnonzero(washed).tolist())
             self.notes_ += bent.advice(self.relations_.index.tolist())
         return self
 

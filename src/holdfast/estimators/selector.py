@@ -64,19 +64,21 @@ class HeteroSelector(CurveSettings, SelectorMixin, BaseEstimator):
 
     task: Literal["auto", "regression", "classification"] = "auto"
 
-    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "HeteroSelector":
+    def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroSelector":
         """Choose the columns.
 
         Args:
             X: (rows, columns).
             y: (rows,), numbers or two different labels.
-            environments: one label for each row, of any kind; None: one environment.
+            environments: one label for each row, of any kind, or the name of a column of X, which is then no column to
+                choose; None: one environment.
+            sample_weight: how many rows each row stands for.
         """
         check_settings(self)
-        rows = array_rows(self, X, y, environments, classes=True)
+        rows = array_rows(self, X, y, environments, sample_weight, classes=True)
         self.task_ = _task_of(rows.y) if self.task == "auto" else self.task
         if self.task_ == "regression":
-            rows = array_rows(self, X, y, environments)  # of numbers, which may have been objects
+            rows = array_rows(self, X, y, environments, sample_weight)  # of numbers, which may have been objects
         with watched(self.verbose, "selecting") as progress:
             found = fit_expanded(self, rows, classes=self.task_ == "classification", progress=progress)
         found.describe(self)

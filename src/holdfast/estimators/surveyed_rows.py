@@ -171,7 +171,7 @@ def _renamed(sums: RowSums, names: dict[Any, Any]) -> RowSums:
     classes = tuple(names[moments.classes[number]] for number in order)
     return sums._replace(
         sums=moments._replace(classes=classes, sums=moments.sums[:, order]),
-        sample=sums.sample.map(lambda x, y, labels: (x, np.array([names[value] for value in y.tolist()]), labels)),
+        sample=sums.sample.map(lambda x, y, *more: (x, np.array([names[value] for value in y.tolist()]), *more)),
     )
 
 

@@ -113,7 +113,7 @@ def survey(
     found = seen.columns
     for period in roles.rule.columns:
         if period.period is not None and found[period.name].present and not found[period.name].fitting["date"]:
-            raise ValueError(without_dates(period, min(found[period.name].values or found[period.name].stray.values())))
+            raise ValueError(without_dates(period, min(found[period.name].values or found[period.name].stray["date"])))
     numeric = target in roles.numeric or (found[target].kind == "number" and target not in roles.categories)
     inputs = [name for name in scanned if name != target and name not in roles.environments]
     described = [_column(name, found[name], roles) for name in inputs]

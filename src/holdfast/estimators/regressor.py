@@ -9,6 +9,7 @@ import numpy as np
 from holdfast.core.moments import Scaling, standardized
 from holdfast.core.progress import watched
 from holdfast.core.worker import one_blas_thread
+from holdfast.estimators.advice import listed
 from holdfast.estimators.array_rows import array_rows
 from holdfast.estimators.contract import Level, LinearRegressor, SearchSettings, check_settings
 from holdfast.estimators.description import Coordinates, TableDescription, coordinate_systems, rotated
@@ -17,6 +18,9 @@ from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_ro
 from holdfast.estimators.screening import diagnose_curvature
 from holdfast.estimators.search.evidence import Evidence, SquaredEvidence
 from holdfast.tables.frames import is_dask_frame
+
+# A feature that explains a larger share of the response alone may be a copy of it.
+COPY = 0.98
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -123,6 +127,13 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         check_settings(self)
         total = rows.sums(sum_rows)
         self._fit_sums(total).passes_ = rows.passes.count
+        known = standardized(total.sums)
+        copies = (known.weights @ known.cross) ** 2 > COPY
+        if copies.sum() > 1:  # `notes_` knows of a single one: without it the error would grow
+            self.notes_.append(
+                f"{listed(total.features, copies)} each nearly determine {total.response} alone: they may be copies, or "
+                "measured from it. If so, leave them out."
+            )
         washed = self.findings_.varies & ~self.invariant_
         if washed.any() and self.coordinates_ == "features":
             bent = diagnose_curvature(*total.drawn, columns=np.flatnonzero(washed).tolist())

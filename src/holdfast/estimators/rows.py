@@ -34,6 +34,10 @@ from holdfast.tables.passes import Columns, Passes, RowSample, row_counts, sampl
 from holdfast.tables.reading import CHUNK_ROWS
 
 
+# A coefficient of a column of such numbers, or an effect on it, is too large for a number of the computer.
+SMALLEST = 1e-290
+
+
 class RowSums(NamedTuple):
     """Sums over some rows of a table, and a sample of these rows.
 
@@ -100,6 +104,12 @@ class RowSums(NamedTuple):
 
     def introduce(self, estimator: BaseEstimator) -> None:
         """Set what scikit-learn's checks would set: the number and the names of the features."""
+        if (tiny := np.flatnonzero(self.sums.unit < SMALLEST)).size:
+            name = [*self.features, self.response][tiny[0]]
+            raise ValueError(
+                f"X and y must hold numbers that differ by more than {SMALLEST:.0e} for coefficients to be finite, got "
+                f"smaller ones only in the column {name!r}: multiply it"
+            )
         estimator.n_features_in_ = self.sums.features
         vars(estimator).pop("feature_names_in_", None)
         if self.names is not None:

@@ -28,6 +28,7 @@ from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_rows
 from holdfast.estimators.search.class_evidence import LogisticEvidence
 from holdfast.estimators.search.class_fits import softmax_regression
+from holdfast.estimators.wide_tables import SMALL
 from holdfast.tables.frames import is_dask_frame
 
 Invariance = Literal["effects", "class_means"]
@@ -144,7 +145,9 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         total.introduce(self)
         self.classes_, _ = class_codes(np.array(total.sums.classes))
         fits: dict[Invariance, TableFindings] = {}
-        if self.invariance != "effects" and not (grouped or ordered):
+        # covariances of so many features cannot be measured
+        wide = self.invariance == "auto" and total.sums.features > max(SMALL, total.rows // 2)
+        if self.invariance != "effects" and not (grouped or ordered or wide):
             settings = {name: getattr(self, name) for name in ("significance", "tolerance", "rotation", "pooling")}
             fits["class_means"] = fit_class_means(total.sums, total.features, response=total.response, **settings)
         if isinstance(table, ArrayRows) and self.invariance != "class_means":

@@ -131,8 +131,8 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         copies = (known.weights @ known.cross) ** 2 > COPY
         if copies.sum() > 1:  # `notes_` knows of a single one: without it the error would grow
             self.notes_.append(
-                f"{listed(total.features, copies)} each nearly determine {total.response} alone: they may be copies, or "
-                "measured from it. If so, leave them out."
+                f"{listed(total.features, copies)} each nearly determine {total.response} alone: they may be copies, "
+                "or measured from it. If so, leave them out."
             )
         washed = self.findings_.varies & ~self.invariant_
         if washed.any() and self.coordinates_ == "features":

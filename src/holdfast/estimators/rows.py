@@ -33,7 +33,6 @@ from holdfast.tables.frames import TableFrames
 from holdfast.tables.passes import Columns, Passes, RowSample, row_counts, sample_rows
 from holdfast.tables.reading import CHUNK_ROWS
 
-
 # A coefficient of a column of such numbers, or an effect on it, is too large for a number of the computer.
 SMALLEST = 1e-290
 

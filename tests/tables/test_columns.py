@@ -40,7 +40,7 @@ def test_a_new_type_of_column_is_recognised_fitted_saved_and_predicted(
     found = fit_table(path, "grown", "site", chunk_rows=chunk_rows)
     assert found.model.columns == (Column("cover", "share"),)
     assert "cover holds shares." in found.model.notes
-    assert "cover has text such as 'soon' in 1 of 600 rows, which counts as missing." in found.model.notes
+    assert "cover has text in 1 of 600 rows, which counts as missing: 'soon' (1)." in found.model.notes
     expected = fit_table(plants.drop(index=7), "grown", "site").model
     np.testing.assert_allclose(found.model.coefficients, 100 * np.array(expected.coefficients), rtol=1e-9)
     found.model.save(tmp_path / "model.json")

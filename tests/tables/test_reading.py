@@ -130,7 +130,7 @@ def test_what_the_user_says_comes_first(tmp_path):
     path.write_text("light;yield\n1,234;1\n2,345;2\n3,456;3\n")
     found = survey(open_table(path), "yield")
     assert found.columns[0].kind == "number"
-    assert "light was read with thousands separators, as in 1,234." in found.notes
+    assert "light was read with thousands separators or currency signs, as in 1,234 = 1234." in found.notes
     assert _features(found)["light"].tolist() == [1234, 2345, 3456]
     decimals = survey(open_table(path, ReadingOptions(decimal=",")), "yield")
     assert _features(decimals)["light"].tolist() == [1.234, 2.345, 3.456]

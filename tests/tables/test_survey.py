@@ -52,7 +52,7 @@ def _complete(found):
 
 def _together(found):
     """All complete rows: features, targets, labels."""
-    return [pd.concat(part) for part in zip(*_complete(found), strict=True)]
+    return [pd.concat(part) for part in zip(*(rows[:3] for rows in _complete(found)), strict=True)]
 
 
 def test_columns_are_distinguished(frame, tmp_path):
@@ -94,7 +94,7 @@ def test_text_in_one_of_a_hundred_numbers_is_missing(frame, tmp_path):
     frame.loc[[3, 50, 70, 399], "width"] = "unknown"
     found = _survey(frame, tmp_path / "plants.csv")
     assert "width" in features_of(found.columns)
-    assert "width has text such as 'unknown' in 4 of 400 rows, which counts as missing." in found.notes
+    assert "width has text in 4 of 400 rows, which counts as missing: 'unknown' (4)." in found.notes
     assert found.missing == {"width": 4}
     frame.loc[380, "width"] = "unknown"
     found = _survey(frame, tmp_path / "plants.csv")
@@ -110,7 +110,7 @@ def test_stray_text_does_not_hide_that_a_target_has_two_values(frame, tmp_path):
     assert found.target_numeric
     assert found.target_values == (0, 1)
     assert found.missing == {"yield": 1}
-    assert "yield has text such as '?' in 1 of 400 rows, which counts as missing." in found.notes
+    assert "yield has text in 1 of 400 rows, which counts as missing: '?' (1)." in found.notes
 
 
 def test_thousands_separators_and_infinities(frame, tmp_path):
@@ -119,7 +119,7 @@ def test_thousands_separators_and_infinities(frame, tmp_path):
     found = _survey(frame, tmp_path / "plants.csv")
     features, _, _ = _together(found)
     assert features["people"].tolist() == [990 + number for number in range(400) if number != 5]
-    assert "people was read with thousands separators, as in 1,000." in found.notes
+    assert "people was read with thousands separators or currency signs, as in 1,000 = 1000." in found.notes
     assert "ratio has 1 infinite values, which count as missing." in found.notes
 
 
@@ -294,3 +294,59 @@ def test_a_model_with_both_ways_of_writing_a_number_keeps_them():
     column = Column("grade", "category", ("1", "1.0", "2"))
     encoded = encode(pd.DataFrame({"grade": ["1", "1.0", "2.0"]}), [column])
     assert encoded.to_numpy().tolist() == [[0, 0], [1, 0], [0, 1]]
+
+
+def test_marks_of_missing_values_do_not_hide_numbers(frame, tmp_path):
+    """Common marks in any case, up to half of a column; other texts without a digit if they are repeated."""
+    frame["strong"], frame["size"] = frame["height"].round(3).astype(object), frame["height"].round(3).astype(object)
+    frame.loc[:11, "strong"] = "k.A."
+    frame.loc[12:111, "strong"] = "Unknown"
+    frame.loc[112:120, "strong"] = "refused"
+    frame.loc[:11, "size"] = "over 9"
+    found = _survey(frame, tmp_path / "plants.csv")
+    assert {column.name: column.kind for column in found.columns}["strong"] == "number"
+    note = "strong has text in 121 of 400 rows, which counts as missing: 'Unknown' (100), 'k.A.' (12), 'refused' (9)."
+    assert note in found.notes
+    assert "size" not in {column.name for column in found.columns}
+    frame.loc[112:160, "strong"] = "refused"  # more than a tenth is no mark
+    assert "strong" not in {column.name for column in _survey(frame, tmp_path / "more.csv").columns}
+
+
+@pytest.mark.parametrize(
+    ("form", "separator"), [("{:,.2f} €", ","), ("${:,.2f}", ","), ("1 {:06.2f}", ";"), ("EUR {:.2f}", ",")]
+)
+def test_currencies_and_thousands_are_numbers(frame, tmp_path, form, separator):
+    numbers = np.arange(100, 500) + 0.25
+    frame["price"] = [form.format(number) for number in numbers]
+    if separator == ";":
+        frame["price"] = frame["price"].str.replace(".", ",")
+    path = tmp_path / "plants.csv"
+    frame[["price", "site", "yield"]].assign(**{"yield": 1}).to_csv(path, index=False, sep=separator)
+    found = survey(open_table(path), "yield", "site")
+    assert _together(found)[0]["price"].tolist() == (numbers + 1000 * (separator == ";")).tolist()
+    assert any(note.startswith("price was read with thousands separators or currency signs") for note in found.notes)
+
+
+def test_different_currencies_are_not_converted(frame, tmp_path):
+    frame["price"] = ["5 €", "$5"] * 200
+    notes = _survey(frame, tmp_path / "plants.csv").notes
+    assert (
+        "price was read with thousands separators or currency signs, as in $5 = 5, 5 € = 5. "
+        "Different currencies are not converted." in notes
+    )
+
+
+@pytest.mark.parametrize("chunk_rows", [100, 400])
+def test_blanks_and_case_make_no_category(frame, tmp_path, chunk_rows):
+    frame["colour"] = ["Rot ", "rot", "rot", "blau"] * 100
+    found = _survey(frame, tmp_path / "plants.csv", chunk_rows=chunk_rows)
+    (colour,) = [column for column in found.columns if column.name == "colour"]
+    assert colour.categories == ("rot", "blau")
+    assert "colour has spellings of one category, 'Rot ' (100), 'rot' (200); --categories colour keeps them apart." in (
+        found.notes
+    )
+    assert encode(pd.DataFrame({"colour": ["ROT", " Blau"]}), [colour]).to_numpy().tolist() == [[0.0], [1.0]]
+    apart = _survey(frame, tmp_path / "plants.csv", categories=("colour",))
+    (colour,) = [column for column in apart.columns if column.name == "colour"]
+    assert set(colour.categories) == {"rot", "Rot ", "blau"}
+    assert encode(pd.DataFrame({"colour": ["rot", "Rot "]}), [colour]).to_numpy().sum(1).tolist() in ([0, 1], [1, 0])

@@ -44,6 +44,7 @@ def check_rows(estimator: BaseEstimator | None, X: Any, y: Any, **options: Any) 
         >>> x.tolist(), y.tolist()
         ([[1.0], [2.0]], [3, 4])
     """
+    check_no_dates(X)
     try:
         return check_X_y(X, y, **options) if estimator is None else validate_data(estimator, X, y, **options)
     except ValueError as error:
@@ -52,6 +53,25 @@ def check_rows(estimator: BaseEstimator | None, X: Any, y: Any, **options: Any) 
         check_no_text(X)
         error.add_note(_NOT_NUMBERS)
         raise
+
+
+def check_no_dates(X: Any) -> None:
+    """Raise a ValueError that names the columns of a data frame, of pandas or Dask, that hold dates.
+
+    Example:
+        >>> check_no_dates(pd.DataFrame({"day": pd.to_datetime(["2020-01-31"])}))
+        Traceback (most recent call last):
+        ValueError: X must hold numbers, got dates in the column 'day': make numbers of them, such as \
+(X['day'] - X['day'].min()).dt.days; holdfast.estimators.fit_table and `holdfast fit` count them in days.
+    """
+    rows = X._meta if is_dask_frame(X) else X
+    dates = [name for name, kind in rows.dtypes.items() if kind.kind in "mM"] if isinstance(rows, pd.DataFrame) else []
+    if dates:
+        raise ValueError(
+            f"X must hold numbers, got dates in the column {dates[0]!r}: make numbers of them, such as "
+            f"(X[{dates[0]!r}] - X[{dates[0]!r}].min()).dt.days; holdfast.estimators.fit_table and `holdfast fit` "
+            "count them in days."
+        )
 
 
 def check_no_text(X: Any) -> None:
@@ -81,6 +101,33 @@ def _holds_text(column: pd.Series) -> bool:
     if column.dtype == object:
         return bool((pd.to_numeric(column, errors="coerce").isna() & column.notna()).any())
     return isinstance(column.dtype, pd.StringDtype)
+
+
+def without_environments(X: Any, environments: Any) -> tuple[Any, Any]:
+    """Features and labels; where `environments` is the name of a column of X, it is taken out of the features.
+
+    Args:
+        X: (rows, features); for a name a data frame of pandas, Dask or Polars, or a table of Arrow.
+        environments: labels, or the name of a column.
+
+    Example:
+        >>> X, labels = without_environments(pd.DataFrame({"light": [1.0], "site": ["hill"]}), "site")
+        >>> X.columns.tolist(), labels.tolist()
+        (['light'], ['hill'])
+    """
+    if not isinstance(environments, str):
+        return X, environments
+    names = list(getattr(X, "column_names", getattr(X, "columns", ())))
+    if environments not in names:
+        found = f"the columns {described_names(tuple(names))}" if names else "an array without names"
+        raise ValueError(
+            "environments must be one label for each row, or the name of a column of the data frame X, got "
+            f"{environments!r} for {found}"
+        )
+    others = [name for name in names if name != environments]
+    if is_dask_frame(X) or isinstance(X, pd.DataFrame):
+        return X[others], X[environments]
+    return X.select(others), np.asarray(X[environments])
 
 
 def class_codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -243,7 +290,7 @@ def array_rows(
         estimator: that is fitted, and learns the names of the features; None: the rows have been checked.
         X: (rows, features).
         y: (rows,).
-        environments: one label for each row; None: one environment.
+        environments: one label for each row, or the name of a column of X; None: one environment.
         sample_weight: one number for each row, or one for all; None: 1.
         classes: whether y holds labels of classes.
 
@@ -253,6 +300,7 @@ def array_rows(
         >>> rows.y.tolist(), rows.grouping.labels, rows.weights.tolist()
         ([1, 2], ['b'], [2.0, 1.0])
     """
+    X, environments = without_environments(X, environments)
     x, values = check_rows(estimator, X, y, **(CLASSES if classes else NUMBERS))
     names, grouping, weights = feature_names(X), group_rows(environments, len(x)), np.ones(len(x))
     if sample_weight is not None:

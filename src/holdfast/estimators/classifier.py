@@ -28,6 +28,7 @@ from holdfast.estimators.pooling import LinearModel, blend, choose_pooling
 from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_rows
 from holdfast.estimators.search.class_evidence import LogisticEvidence
 from holdfast.estimators.search.class_fits import softmax_regression
+from holdfast.estimators.wide_tables import SMALL
 from holdfast.tables.frames import is_dask_frame
 
 Invariance = Literal["effects", "class_means"]
@@ -107,7 +108,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         Args:
             X: (rows, features); a data frame of pandas or Dask, or an array.
             y: (rows,), labels of two or more classes; with Dask, a column with the partitions of X.
-            environments: one label for each row, of any kind; None: one environment.
+            environments: one label for each row, of any kind, or the name of a column of X; None: one environment.
             sample_weight: how many rows each row stands for; with Dask, a column with the partitions of X.
         """
         given = (X, y, environments, sample_weight)
@@ -144,7 +145,9 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         total.introduce(self)
         self.classes_, _ = class_codes(np.array(total.sums.classes))
         fits: dict[Invariance, TableFindings] = {}
-        if self.invariance != "effects" and not (grouped or ordered):
+        # covariances of so many features cannot be measured
+        wide = self.invariance == "auto" and total.sums.features > max(SMALL, total.rows // 2)
+        if self.invariance != "effects" and not (grouped or ordered or wide):
             settings = {name: getattr(self, name) for name in ("significance", "tolerance", "rotation", "pooling")}
             fits["class_means"] = fit_class_means(total.sums, total.features, response=total.response, **settings)
         if isinstance(table, ArrayRows) and self.invariance != "class_means":
@@ -156,7 +159,7 @@ class HeteroClassifier(SearchSettings, DescribedFit, LinearClassifier):
         self._describe(fits[chosen])
         # it travels to workers without the rest of the estimator
         separates = partial(_all_correct, self.coef_, self.intercept_, self.classes_)
-        x, y, _ = total.sample.arrays
+        x, y, _ = total.drawn
         # one wrong row of the sample is enough to know
         separated = separates(x, y) and (len(y) == total.rows or table.all(separates))
         self.notes_ = [*reason, *self.notes_, *([_SEPARATED[chosen]] if separated else [])]

@@ -172,10 +172,13 @@ def held_out_table(
     # linear models of scikit-learn take a while to import, and a fit alone does without
     from holdfast.estimators.baselines.linear import PooledClassifier, PooledRegressor
 
+    if options is not None:
+        options.refuse(("weights",), "where environments are held out, whose errors have none")
     understanding, reading, fitting = stages(progress, (20, 10, 70))
     found = _understood(data, target, environment, options, CHUNK_ROWS, understanding, Passes())
     kind = _task(task, found)
-    cells, response, labels = SurveyedRows(found, Passes(), kind == "classification", [reading]).encoded(encoded=False)
+    rows = SurveyedRows(found, Passes(), kind == "classification", [reading])
+    cells, response, labels, _ = rows.encoded(encoded=False)
     compared = {
         "hetero": _estimator(kind, found, settings, effects),
         "pooled": PooledRegressor() if kind == "regression" else PooledClassifier(),

@@ -18,6 +18,7 @@ from holdfast.estimators.search.evidence import Evidence, explained_share
 from holdfast.estimators.search.feature_sets import LEAST_INFORMATION, Groups
 from holdfast.estimators.search.selection import Selection, select
 from holdfast.estimators.summary import TableSummary
+from holdfast.estimators.wide_tables import explained_elsewhere, narrowed, strongest_features, widened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,6 +108,28 @@ def fit_linear(
     before, after = declared(settings, table.names)
     if settings.rotation and (before | after).any():
         raise ValueError("before and after must be empty with rotation=True, which mixes the features, got columns")
+    whole = evidence_in(systems[0])
+    kept = None if settings.rotation else strongest_features(whole, settings.groups, before | after)
+    if kept is None:
+        found = _searched(settings, table, systems, evidence_in, progress)
+    else:
+        _groups(settings, whole.dimension)  # labels are checked
+        some = evidence_in(Coordinates("strongest", systems[0].directions[:, kept]))
+        own, narrow = narrowed(settings, table, kept, before, after)
+        found = _searched(own, narrow, [Coordinates("features", np.eye(len(kept)))], lambda _: some, progress)
+        found = widened(found, table, kept, systems[0], settings.groups)
+    return explained_elsewhere(found, evidence_in(found.coordinates), settings.groups)
+
+
+def _searched(
+    settings: SearchSettings,
+    table: TableDescription,
+    systems: Sequence[Coordinates],
+    evidence_in: Callable[[Coordinates], Evidence],
+    progress: Progress | None,
+) -> TableFindings:
+    """Select in each coordinate system, and describe the best."""
+    _, after = declared(settings, table.names)
     tried = []
     for system, report in zip(systems, stages(progress, [STAGE] * len(systems)), strict=True):
         evidence = evidence_in(system)

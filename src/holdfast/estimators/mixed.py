@@ -104,7 +104,8 @@ class MixedRegressor(LinearRegressor):
         Args:
             X: (rows, features); a data frame of pandas or Dask, or an array.
             y: (rows,); with Dask, a column with the partitions of X.
-            environments: one label for each row, of any kind; None: one environment, which is least squares.
+            environments: one label for each row, of any kind, or the name of a column of X; None: one
+                environment, which is least squares.
             sample_weight: how many rows each row stands for.
         """
         given = (X, y, environments, sample_weight)

@@ -9,6 +9,7 @@ import numpy as np
 from holdfast.core.moments import Scaling, standardized
 from holdfast.core.progress import watched
 from holdfast.core.worker import one_blas_thread
+from holdfast.estimators.advice import listed
 from holdfast.estimators.array_rows import array_rows
 from holdfast.estimators.contract import Level, LinearRegressor, SearchSettings, check_settings
 from holdfast.estimators.description import Coordinates, TableDescription, coordinate_systems, rotated
@@ -17,6 +18,9 @@ from holdfast.estimators.rows import ChunkRows, Rows, RowSums, dask_rows, sum_ro
 from holdfast.estimators.screening import diagnose_curvature
 from holdfast.estimators.search.evidence import Evidence, SquaredEvidence
 from holdfast.tables.frames import is_dask_frame
+
+# A feature that explains a larger share of the response alone may be a copy of it.
+COPY = 0.98
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -105,7 +109,7 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         Args:
             X: (rows, features); a data frame of pandas or Dask, or an array.
             y: (rows,); with Dask, a column with the partitions of X.
-            environments: one label for each row, of any kind; None: one environment.
+            environments: one label for each row, of any kind, or the name of a column of X; None: one environment.
             sample_weight: how many rows each row stands for; with Dask, a column with the partitions of X.
         """
         given = (X, y, environments, sample_weight)
@@ -123,9 +127,16 @@ class HeteroRegressor(SearchSettings, DescribedFit, LinearRegressor):
         check_settings(self)
         total = rows.sums(sum_rows)
         self._fit_sums(total).passes_ = rows.passes.count
+        known = standardized(total.sums)
+        copies = (known.weights @ known.cross) ** 2 > COPY
+        if copies.sum() > 1:  # `notes_` knows of a single one: without it the error would grow
+            self.notes_.append(
+                f"{listed(total.features, copies)} each nearly determine {total.response} alone: they may be copies, "
+                "or measured from it. If so, leave them out."
+            )
         washed = self.findings_.varies & ~self.invariant_
         if washed.any() and self.coordinates_ == "features":
-            bent = diagnose_curvature(*total.sample.arrays, columns=np.flatnonzero(washed).tolist())
+            bent = diagnose_curvature(*total.drawn, columns=np.flatnonzero(washed).tolist())
             self.notes_ += bent.advice(self.relations_.index.tolist())
         return self
 

@@ -18,6 +18,7 @@ from holdfast.estimators.array_rows import (
     CLASSES,
     NUMBERS,
     ArrayRows,
+    check_no_dates,
     check_no_text,
     check_rows,
     checked_weights,
@@ -25,11 +26,15 @@ from holdfast.estimators.array_rows import (
     feature_names,
     response_name,
     warn_of_small_weights,
+    without_environments,
 )
 from holdfast.estimators.screening import QUICK_ROWS
 from holdfast.tables.frames import TableFrames
 from holdfast.tables.passes import Columns, Passes, RowSample, row_counts, sample_rows
 from holdfast.tables.reading import CHUNK_ROWS
+
+# A coefficient of a column of such numbers, or an effect on it, is too large for a number of the computer.
+SMALLEST = 1e-290
 
 
 class RowSums(NamedTuple):
@@ -43,7 +48,7 @@ class RowSums(NamedTuple):
         names: of the features; None if they have none.
         response: its name.
         categories: the environments in their own order; None: they are sorted.
-        sample: features, response and environments of some rows.
+        sample: features, response, environments and weights of some rows.
         rows: how many there are, whatever their weights.
     """
 
@@ -68,6 +73,21 @@ class RowSums(NamedTuple):
         )
 
     @property
+    def drawn(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Features, response and environments of the sample: a row of weight 2 twice, as if it were in the table twice.
+
+        Of other weights, as many rows as they add up to, equally far apart in their cumulative sum.
+        """
+        *arrays, weights = self.sample.arrays
+        if not (weights == 1).all():
+            count = int(np.clip(round(weights.sum()), len(weights), max(self.sample.most, len(weights))))
+            steps = (np.arange(count) + 0.5) * (weights.sum() / count)
+            chosen = np.minimum(np.searchsorted(np.cumsum(weights), steps), len(weights) - 1)
+            arrays = [array[chosen] for array in arrays]
+        x, y, labels = arrays
+        return x, y, labels
+
+    @property
     def features(self) -> list[str]:
         """The names of the features: x0, x1, ... if they have none."""
         return [f"x{number}" for number in range(self.sums.features)] if self.names is None else list(self.names)
@@ -83,6 +103,12 @@ class RowSums(NamedTuple):
 
     def introduce(self, estimator: BaseEstimator) -> None:
         """Set what scikit-learn's checks would set: the number and the names of the features."""
+        if (tiny := np.flatnonzero(self.sums.unit < SMALLEST)).size:
+            name = [*self.features, self.response][tiny[0]]
+            raise ValueError(
+                f"X and y must hold numbers that differ by more than {SMALLEST:.0e} for coefficients to be finite, got "
+                f"smaller ones only in the column {name!r}: multiply it"
+            )
         estimator.n_features_in_ = self.sums.features
         vars(estimator).pop("feature_names_in_", None)
         if self.names is not None:
@@ -175,13 +201,15 @@ def sum_rows(
     kind = getattr(environments, "dtype", None)
     labels = np.empty(grouping.count, object)
     labels[:] = list(grouping.labels)
-    sample = sample_rows(positions, [x, values, grouping.codes], sampled)
+    sample = sample_rows(
+        positions, [x, values, grouping.codes, np.ones(len(x)) if weights is None else weights], sampled
+    )
     return RowSums(
         sums,
         names,
         response_name(y),
         tuple(kind.categories) if isinstance(kind, pd.CategoricalDtype) else None,
-        sample.map(lambda x, values, codes: (x, values, labels[codes])),
+        sample.map(lambda x, values, codes, weights: (x, values, labels[codes], weights)),
         len(values),
     )
 
@@ -203,13 +231,11 @@ class ChunkRows:
 
     Attributes:
         chunks: (X, y), (X, y, environments) or (X, y, environments, sample_weight) each.
-        weighted: whether they may have weights.
         passes: how often they were read.
         name: what they are called in messages.
     """
 
     chunks: Iterable[tuple]
-    weighted: bool = True
     passes: Passes = field(default_factory=Passes)
     name = "chunks"
 
@@ -238,15 +264,16 @@ class ChunkRows:
 
     def _entries(self) -> Iterator[tuple[Any, Any, Any, Any]]:
         """X, y, environments and weights of each chunk; ValueError for anything else than a chunk."""
-        forms = "(X, y) or (X, y, environments)" + (" or (X, y, environments, sample_weight)" if self.weighted else "")
+        forms = "(X, y) or (X, y, environments) or (X, y, environments, sample_weight)"
         if not isinstance(self.chunks, Iterable):
             raise ValueError(f"chunks must be an iterable of {forms}, got {type(self.chunks).__name__}")
         for number, chunk in enumerate(self.chunks):
             several = isinstance(chunk, tuple | list)
-            if not several or not 2 <= len(chunk) <= 3 + self.weighted:
+            if not several or not 2 <= len(chunk) <= 4:
                 what = f"{len(chunk)} entries" if several else type(chunk).__name__
                 raise ValueError(f"chunks must each be {forms}, got {what} as chunk {number}")
             X, y, environments, weights = (*chunk, None, None)[:4]
+            X, environments = without_environments(X, environments)
             yield X, y, environments, weights
 
 
@@ -283,6 +310,7 @@ class DaskRows:
                 )
             if column.npartitions != self.X.npartitions:
                 raise ValueError(f"{name} must have the {self.X.npartitions} partitions of X, got {column.npartitions}")
+        check_no_dates(self.X)
         check_no_text(self.X)
 
     def counted(self) -> "DaskRows":
@@ -337,5 +365,6 @@ def _split_columns(chunk: pd.DataFrame, collect: Callable[..., Any], features: S
 
 def dask_rows(X: Any, y: Any, environments: Any, sample_weight: Any = None) -> DaskRows:
     """The arguments of `fit` with a Dask data frame; ValueError if they do not belong together."""
+    X, environments = without_environments(X, environments)
     given = {"environments": environments, "sample_weight": sample_weight}
     return DaskRows(X, {"y": y} | {name: column for name, column in given.items() if column is not None})

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast.core.progress import watched
-from holdfast.estimators.array_rows import array_rows
+from holdfast.estimators.array_rows import array_rows, without_environments
 from holdfast.estimators.contract import check_settings
 from holdfast.estimators.spline import CurveSettings, fit_expanded
 
@@ -47,6 +47,7 @@ class HeteroSelector(CurveSettings, SelectorMixin, BaseEstimator):
         support_: (columns,), those that are passed on.
         relations_, advice_, pooling_, environments_: as in `HeteroSplineRegressor`.
         task_: regression or classification.
+        environment_column_: the column of X that named the environments; None if labels did, or nothing.
 
     Example, the second column follows the response more closely in one environment than in the other:
         >>> from sklearn.ensemble import HistGradientBoostingRegressor
@@ -64,19 +65,22 @@ class HeteroSelector(CurveSettings, SelectorMixin, BaseEstimator):
 
     task: Literal["auto", "regression", "classification"] = "auto"
 
-    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "HeteroSelector":
+    def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroSelector":
         """Choose the columns.
 
         Args:
             X: (rows, columns).
             y: (rows,), numbers or two different labels.
-            environments: one label for each row, of any kind; None: one environment.
+            environments: one label for each row, of any kind, or the name of a column of X, which is then no column to
+                choose; None: one environment.
+            sample_weight: how many rows each row stands for.
         """
         check_settings(self)
-        rows = array_rows(self, X, y, environments, classes=True)
+        rows = array_rows(self, X, y, environments, sample_weight, classes=True)
+        self.environment_column_ = environments if isinstance(environments, str) else None
         self.task_ = _task_of(rows.y) if self.task == "auto" else self.task
         if self.task_ == "regression":
-            rows = array_rows(self, X, y, environments)  # of numbers, which may have been objects
+            rows = array_rows(self, X, y, environments, sample_weight)  # of numbers, which may have been objects
         with watched(self.verbose, "selecting") as progress:
             found = fit_expanded(self, rows, classes=self.task_ == "classification", progress=progress)
         found.describe(self)
@@ -84,6 +88,12 @@ class HeteroSelector(CurveSettings, SelectorMixin, BaseEstimator):
         self.support_ = self.invariant_ if trusted else np.ones_like(self.invariant_)
         self.notes_.insert(0, self._passed())
         return self
+
+    def transform(self, X: Any) -> Any:
+        """(rows, chosen columns); the column that named the environments may be among those of X, or not."""
+        names = getattr(X, "column_names", getattr(X, "columns", ()))
+        named = self.environment_column_ is not None and self.environment_column_ in names
+        return super().transform(without_environments(X, self.environment_column_)[0] if named else X)
 
     def _passed(self) -> str:
         passed = f"{int(self.support_.sum())} of {len(self.support_)} columns are passed on"

@@ -90,7 +90,7 @@ def fit_expanded(
     """
     screening, straight, expanded = stages(progress, STAGES)
     columns = rows.sums(partial(sum_rows, classes=classes, sampled=SAMPLED_ROWS))
-    x, y, labels = columns.sample.arrays
+    x, y, labels = columns.drawn
     x, parts = np.asarray(x, float), group_rows(labels, len(x)).rows()
     shared: dict[str, Any] = {
         name: getattr(settings, name) for name in ("pooling", "search", "significance", "tolerance")
@@ -107,7 +107,7 @@ def fit_expanded(
         scaling = Scaling(known.location[:-1], known.scale[:-1], known.constant)
         errors = squared_errors(x, y, parts)
     terms = {field.name: getattr(settings, field.name) for field in fields(TermSettings)}
-    expansion = EffectExpansion(**terms).fit_errors(x, errors, rows=columns.rows, scaling=scaling)
+    expansion = EffectExpansion(**terms).fit_errors(x, errors, rows=round(columns.sums.counts.sum()), scaling=scaling)
     screening(1, 1)
 
     def fit(expand: Callable[[np.ndarray], np.ndarray] | None = None) -> RowSums:
@@ -274,30 +274,31 @@ class HeteroSplineRegressor(CurveSettings, SummarizedFit, RegressorMixin, BaseEs
 
     groups: Sequence[Any] | None = None
 
-    def fit(self, X: Any, y: Any, *, environments: Any = None) -> "HeteroSplineRegressor":
+    def fit(self, X: Any, y: Any, *, environments: Any = None, sample_weight: Any = None) -> "HeteroSplineRegressor":
         """Fit to a table.
 
         Args:
             X: (rows, columns); a data frame of pandas or Dask, which is read three times, or an array.
             y: (rows,); with Dask, a column with the partitions of X.
-            environments: one label for each row, of any kind; None: one environment.
+            environments: one label for each row, of any kind, or the name of a column of X; None: one environment.
+            sample_weight: how many rows each row stands for; with Dask, a column with the partitions of X.
         """
-        if is_dask_frame(X):
-            return self._fit_rows(dask_rows(X, y, environments).counted())
-        return self._fit_rows(array_rows(self, X, y, environments))
+        given = (X, y, environments, sample_weight)
+        return self._fit_rows(dask_rows(*given).counted() if is_dask_frame(X) else array_rows(self, *given))
 
     def fit_chunks(self, chunks: Iterable[tuple]) -> "HeteroSplineRegressor":
         """Fit to a table that does not fit into memory, and is read twice.
 
         Args:
-            chunks: of (X, y) or (X, y, environments), in any order; the same ones each time they are read.
+            chunks: of (X, y), (X, y, environments) or (X, y, environments, sample_weight), in any order; the same ones
+                each time they are read.
         """
         if isinstance(chunks, Iterator):
             raise ValueError(
                 f"chunks must be something that can be read twice, such as a list, got {type(chunks).__name__}, which "
                 "can be read once"
             )
-        return self._fit_rows(ChunkRows(chunks, weighted=False))
+        return self._fit_rows(ChunkRows(chunks))
 
     def _fit_rows(self, rows: Rows) -> "HeteroSplineRegressor":
         check_settings(self)
@@ -308,7 +309,7 @@ class HeteroSplineRegressor(CurveSettings, SummarizedFit, RegressorMixin, BaseEs
         found.describe(self)
         self.passes_ = rows.passes.count
         self.expansion_, self.regressor_, self.findings_ = expansion, model, _ = found[:3]
-        x, _, labels = found.columns.sample.arrays
+        x, _, labels = found.columns.drawn
         curves = effect_curves(expansion, found.sums.sums, (x, labels), model.coef_, model.invariant_)
         names = self.relations_.index
         self.curves_ = dict(zip(map(str, names), curves, strict=True))

@@ -64,8 +64,8 @@ class SurveyedRows:
         return array_rows(None, *self.encoded(), classes=self.classes)
 
     def encoded(self, *, encoded: bool = True) -> EncodedRows:
-        """Features (or cells, not encoded), target and environments of all complete rows at once."""
-        cells, values, parts = zip(*self._read(_listed, add, encoded=encoded), strict=True)
+        """Features (or cells, not encoded), target, environments and weights of all complete rows at once."""
+        cells, values, parts, weights = zip(*self._read(_listed, add, encoded=encoded), strict=True)
         response: pd.Series = pd.concat(values)
         if self.classes:
             response = class_labels(response)
@@ -74,7 +74,7 @@ class SurveyedRows:
         labels = None if parts[0] is None else pd.concat(parts).astype(object)
         if labels is not None:
             check_sizes(self.found, labels.value_counts().to_numpy())
-        return EncodedRows(pd.concat(cells), response, labels)
+        return EncodedRows(pd.concat(cells), response, labels, None if weights[0] is None else pd.concat(weights))
 
     def _read(self, take: Callable[[EncodedRows], Any], join: Callable[[Any, Any], Any], **options: bool) -> Any:
         """What is taken from the complete rows of all chunks, joined."""
@@ -84,6 +84,8 @@ class SurveyedRows:
             raise ValueError(f"data must have at least one row, got {found.table.name} with none")
         self.used = total.rows
         about_dropped(found, self.used)  # an error if there is no complete row
+        if total.taken is None:
+            raise ValueError(f"weights must be above zero in some row, got zeros only in {found.options.weights!r}")
         return total.taken
 
     def all(self, statement: Callable[..., bool]) -> bool:
@@ -144,11 +146,11 @@ def _listed(rows: EncodedRows) -> list[EncodedRows]:
 
 
 def _summed(rows: EncodedRows, collect: Collect, target: str | None) -> RowSums | None:
-    features, values, labels = rows
+    features, values, labels, weights = rows
     if target is not None:  # before there are moments of each of them
         check_classes(values.nunique(), len(values), target, all_rows=False)
     environments = None if labels is None else group_text(labels)
-    return collect(features, values, environments, features.index.to_numpy(), None)
+    return collect(features, values, environments, features.index.to_numpy(), weights)
 
 
 def _joined(before: RowSums, after: RowSums, target: str | None) -> RowSums:
@@ -171,12 +173,12 @@ def _renamed(sums: RowSums, names: dict[Any, Any]) -> RowSums:
     classes = tuple(names[moments.classes[number]] for number in order)
     return sums._replace(
         sums=moments._replace(classes=classes, sums=moments.sums[:, order]),
-        sample=sums.sample.map(lambda x, y, labels: (x, np.array([names[value] for value in y.tolist()]), labels)),
+        sample=sums.sample.map(lambda x, y, *more: (x, np.array([names[value] for value in y.tolist()]), *more)),
     )
 
 
 def _true_of_chunk(
     chunk: pd.DataFrame, encoding: RowEncoding, statement: Callable[..., bool], names: dict[Any, Any]
 ) -> bool:
-    features, values, _ = encoding.complete(chunk)
-    return statement(features, values.map(names))
+    features, values, _, weights = encoding.complete(chunk)
+    return statement(features, values.map(names), weights=weights)

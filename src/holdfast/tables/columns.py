@@ -5,7 +5,7 @@ a column of cells that each stand for one number takes a `ScalarType` and a func
 """
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,7 +17,7 @@ import pandas as pd
 
 from holdfast.core.linear_algebra import spline_basis, spline_width
 from holdfast.core.validation import require
-from holdfast.tables.values import all_numbers, as_days, as_numbers, as_text, is_date, parsed_text, whole_number
+from holdfast.tables.values import all_numbers, as_days, as_numbers, as_text, folded, is_date, parsed_text, whole_number
 
 if TYPE_CHECKING:
     from holdfast.tables.scan import ColumnScan
@@ -31,6 +31,8 @@ SPAN = 8
 MOST_CATEGORIES = 50
 # Different values of a column are counted up to this number; with more it is an identifier for sure.
 MOST_COUNTED = 1000
+# Texts of another kind that a note shows.
+MOST_SHOWN = 5
 
 
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -131,8 +133,10 @@ class ScalarType:
         """A sentence about cells of another kind, if there are any."""
         if not (stray := found.present - found.fitting[self.name]):
             return []
-        text = found.stray[self.name]
-        return [f"{name} has text such as {text!r} in {stray} of {found.rows} rows, which counts as missing."]
+        texts = found.stray[self.name].most_common(MOST_SHOWN)
+        shown = ", ".join(f"{text!r} ({count})" for text, count in sorted(texts, key=lambda one: (-one[1], one[0])))
+        more = "" if len(texts) == len(found.stray[self.name]) else ", ..."
+        return [f"{name} has text in {stray} of {found.rows} rows, which counts as missing: {shown}{more}."]
 
     def usable(self, found: "ColumnScan") -> int:
         """Rows of a column that have a feature."""
@@ -190,8 +194,12 @@ class CategoryType:
         """The column as a feature, None if it is left out, and notes; `named` by the user as of this kind."""
         mixed = 0 < found.fitting["number"] < found.present
         hint = f"; --numeric {name} reads its text as missing values" if mixed else ""
-        if found.values is None or (len(found.values) > MOST_CATEGORIES and not named):
-            many = f"over {MOST_COUNTED}" if found.values is None else str(len(found.values))
+        spellings = defaultdict[str, Counter[str]](Counter)
+        for text, count in (found.values or {}).items():  # where all are numbers, 1 and 1.0 are one category
+            text = whole_number(text, found.decimal) if found.holds_numbers else text
+            spellings[text if named else folded(text)][text] += count
+        if found.values is None or (len(spellings) > MOST_CATEGORIES and not named):
+            many = f"over {MOST_COUNTED}" if found.values is None else str(len(spellings))
             contract = f"categories must name columns with at most {MOST_COUNTED} different values"
             require(not named, contract, repr(name))
             also = hint or f"; --categories {name} makes it count" if found.values is not None else hint
@@ -199,16 +207,20 @@ class CategoryType:
                 f"{name} has {many} different values{', text as well as numbers,' if mixed else ','} more than the "
                 f"{MOST_CATEGORIES} that categories may have, and was left out as an identifier{also}."
             ]
-        values = Counter[str]()
-        for text, count in found.values.items():  # where all are numbers, 1 and 1.0 are one category
-            values[whole_number(text, found.decimal) if found.holds_numbers else text] += count
+        usual = {key: min(each, key=lambda text: (-each[text], text)) for key, each in spellings.items()}
+        values = {text if named else text.strip(): spellings[key].total() for key, text in usual.items()}
+        several = [each for _, each in sorted(spellings.items()) if len(each) > 1]
+        shown = "; ".join(", ".join(f"{text!r} ({each[text]})" for text in sorted(each)) for each in several)
+        notes = [f"{name} has spellings of one category, {shown}; --categories {name} keeps them apart."] * bool(
+            several
+        )
         if len(values) == 1:
-            return None, [f"{name} is {next(iter(values))!r} in every row and was left out."]
+            return None, [*notes, f"{name} is {next(iter(values))!r} in every row and was left out."]
         # Compared with the most frequent value; sorted otherwise, so that the order of rows does not matter.
         first = min(values, key=lambda value: (-values[value], value))
-        notes = [f"{name} holds text as well as numbers, and all its values were taken as categories{hint}."]
-        rest = sorted(values.keys() - {first})
-        return Column(name, self.name, (first, *rest)), notes if mixed and not named else []
+        if mixed and not named:
+            notes.append(f"{name} holds text as well as numbers, and all its values were taken as categories{hint}.")
+        return Column(name, self.name, (first, *sorted(values.keys() - {first}))), notes
 
     def usable(self, found: "ColumnScan") -> int:
         """Rows of a column that have a feature."""
@@ -230,14 +242,20 @@ class CategoryType:
         return [f"{column.name}={value}" for value in column.categories[1:]]
 
     def numbers(self, cells: pd.Series, column: Column, decimal: str) -> np.ndarray:
-        """The position among the categories, -inf of a new one; where all of them are numbers, 1.0 is 1."""
+        """The position among the categories, -inf of a new one; where all of them are numbers, 1.0 is 1.
+
+        Case and outer blanks do not matter, unless two categories differ by nothing else.
+        """
         positions = {category: float(number) for number, category in enumerate(column.categories)}
+        alike = {folded(category): number for category, number in positions.items()}
+        alike = alike if len(alike) == len(positions) else {}
         as_written = np.isnan(as_numbers(pd.Series(column.categories, dtype=object), decimal)).any()
 
         def position(text: str | None) -> float:
             if text is None:
                 return np.nan
-            return positions.get(text, -np.inf if as_written else positions.get(whole_number(text, decimal), -np.inf))
+            text = text if as_written or text in positions else whole_number(text, decimal)
+            return positions.get(text, alike.get(folded(text), -np.inf))
 
         return parsed_text(cells, lambda texts: np.array([position(text) for text in texts]))
 
@@ -268,11 +286,18 @@ class CategoryType:
 
 def _about_numbers(name: str, found: "ColumnScan") -> list[str]:
     notes = []
-    if found.thousands is not None:
-        notes.append(f"{name} was read with thousands separators, as in {found.thousands}.")
+    if found.dressed:
+        shown = ", ".join(f"{text} = {_shown(text, found.decimal)}" for _, text in sorted(found.dressed.items()))
+        mixed = " Different currencies are not converted." if len(found.dressed.keys() - {""}) > 1 else ""
+        notes.append(f"{name} was read with thousands separators or currency signs, as in {shown}.{mixed}")
     if infinite := found.infinite["number"]:
         notes.append(f"{name} has {infinite} infinite values, which count as missing.")
     return notes
+
+
+def _shown(text: str, decimal: str) -> str:
+    """The number of a text as it was understood."""
+    return f"{as_numbers(pd.Series([text]), decimal)[0]:.15g}"
 
 
 def _about_dates(name: str, found: "ColumnScan") -> list[str]:

@@ -110,17 +110,19 @@ class EncodedRows(NamedTuple):
         cells: of the table, or features.
         values: of the target.
         labels: of the environments; None: there is one.
+        weights: how many rows each row stands for; None: one.
     """
 
     cells: pd.DataFrame
     values: pd.Series
     labels: pd.Series | None
+    weights: pd.Series | None = None
 
     def where(self, mask: np.ndarray) -> "EncodedRows":
         """Some of the rows."""
         if mask.all():
             return self
-        return EncodedRows(self.cells[mask], self.values[mask], None if self.labels is None else self.labels[mask])
+        return EncodedRows(*(None if part is None else part[mask] for part in self))
 
 
 class RowEncoding(NamedTuple):
@@ -129,6 +131,7 @@ class RowEncoding(NamedTuple):
     Attributes:
         target, target_numeric, environment, columns: as in `Survey`.
         decimal: the decimal sign of numbers that are written as text.
+        weights: name of the column that says how many rows each row stands for; None: one.
 
     Example:
         >>> encoding = RowEncoding("yield", True, EnvironmentRule(()), (Column("light"),), ".")
@@ -142,6 +145,7 @@ class RowEncoding(NamedTuple):
     environment: EnvironmentRule
     columns: tuple[Column, ...]
     decimal: str
+    weights: str | None = None
 
     def complete(self, chunk: pd.DataFrame, *, encoded: bool = True) -> EncodedRows:
         """The rows of a chunk without missing values, with their features or, not encoded, with their cells."""
@@ -157,7 +161,7 @@ class RowEncoding(NamedTuple):
             whole &= ~unknown if column.fill is not None else ~(missing | unknown)
         names = [column.name for column in self.columns]
         cells = features_frame(coded, rows.cells, self.columns) if encoded else rows.cells[names]
-        return EncodedRows(cells, rows.values, rows.labels).where(whole), faults
+        return rows._replace(cells=cells).where(whole), faults
 
     def labelled(self, chunk: pd.DataFrame) -> tuple[EncodedRows, CellFaults]:
         """The rows of a chunk that have a target and an environment, with their cells, and what the others lack."""
@@ -167,12 +171,19 @@ class RowEncoding(NamedTuple):
         else:
             values = as_text(values)
         parts = self.environment.parts(chunk, self.decimal)
+        weights = None
+        if self.weights is not None:
+            weights = pd.Series(as_numbers(chunk[self.weights], self.decimal), chunk.index)
         faults, known = CellFaults(), np.ones(len(chunk), bool)
-        for name, part in {self.target: values, **parts}.items():
+        for name, part in {
+            self.target: values,
+            **parts,
+            **({} if weights is None else {self.weights: weights}),
+        }.items():
             missing = part.isna().to_numpy()
             faults = faults.merge(faults_of(name, chunk[name], missing))
             known &= ~missing
-        return EncodedRows(chunk, values, self.environment.joined(parts)).where(known), faults
+        return EncodedRows(chunk, values, self.environment.joined(parts), weights).where(known), faults
 
 
 def encoded_columns(

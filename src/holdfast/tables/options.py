@@ -91,6 +91,8 @@ class ReadingOptions(FileOptions):
     """Columns of numbers; text in them counts as missing."""
     exclude: tuple[str, ...] = ()
     """Columns to leave out."""
+    weights: str | None = None
+    """Column that says how many rows each row stands for; it is no feature."""
     missing: MissingRule = "auto"
     """Rows with missing values: drop them, or impute the median or the most frequent value and add indicators; auto
     drops at most 5 % of the rows and imputes otherwise."""

@@ -1,5 +1,6 @@
 """One pass over a table: what the cells of each column are, counted."""
 
+import heapq
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -9,15 +10,19 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from holdfast.tables.columns import COLUMN_TYPES, MOST_COUNTED, ScalarType
+from holdfast.tables.columns import COLUMN_TYPES, LEAST_OF_ITS_KIND, MOST_COUNTED, ScalarType
 from holdfast.tables.passes import row_counts
-from holdfast.tables.values import all_numbers, as_text, coded_text, grouped, is_date, is_number
+from holdfast.tables.values import all_numbers, as_text, coded_text, dressing, is_date, is_number, marks_missing
 
 # Cells of another kind in at most this share of a column are missing values, not the end of the column.
 MOST_STRAY_TEXT = 0.01
+# So are marks of missing values: common ones, and texts without a digit that are repeated, in at most this share.
+MOST_REPEATED = 0.1
+# Texts of another kind that are counted, the first in the order of the alphabet.
+STRAY_COUNTED = 100
 # In fewer rows, whole numbers may rise from row to row by chance or by design.
 FEWEST_NUMBERED = 20
-_INTEGER = re.compile(r"[+-]?\d+")
+_INTEGER, _DIGIT = re.compile(r"[+-]?\d+"), re.compile(r"\d")
 
 
 class Rise(NamedTuple):
@@ -40,8 +45,8 @@ class ColumnScan:
         fitting: kind -> cells that are of it; numbers are not looked at as anything else.
         infinite: kind -> those of them that are not finite.
         values: how often each text occurs; None if there are too many.
-        stray: kind -> the first text, in the order of the alphabet, that is not of it.
-        thousands: a number with thousands separators, the first in the order of the alphabet.
+        stray: kind -> how often each text occurs that is not of it, of the first ones in the order of the alphabet.
+        dressed: currency sign, or "" for thousands separators alone -> the first such number, in that order.
         rise: of a column of whole numbers that rise from row to row; None of any other.
         decimal: the decimal sign of numbers that are written as text.
 
@@ -56,8 +61,8 @@ class ColumnScan:
     fitting: Counter[str] = field(default_factory=Counter)
     infinite: Counter[str] = field(default_factory=Counter)
     values: Counter[str] | None = field(default_factory=Counter)
-    stray: Mapping[str, str] = field(default_factory=dict)
-    thousands: str | None = None
+    stray: Mapping[str, Counter[str]] = field(default_factory=dict)
+    dressed: Mapping[str, str] = field(default_factory=dict)
     rise: Rise | None = None
     decimal: str = "."
 
@@ -71,8 +76,19 @@ class ColumnScan:
         """What the column is: empty, or one of `COLUMN_TYPES`."""
         if self.present == 0:
             return "empty"
-        allowed = MOST_STRAY_TEXT * self.present
-        return next((kind for kind in COLUMN_TYPES if self.present - self.fitting[kind] <= allowed), "category")
+        return next((kind for kind in COLUMN_TYPES if self._is(kind)), "category")
+
+    def _is(self, kind: str) -> bool:
+        """Whether nearly all cells are of a kind, or stand for missing values."""
+        if (fitting := self.fitting[kind]) < LEAST_OF_ITS_KIND * self.present:
+            return False
+        stray = self.stray.get(kind, Counter[str]())
+        known = sum(count for text, count in stray.items() if marks_missing(text))
+        repeated = sum(
+            count for text, count in stray.items() if count > 1 and not (marks_missing(text) or _DIGIT.search(text))
+        )
+        marks = known + (repeated if repeated <= MOST_REPEATED * self.present else 0)
+        return self.present - fitting - marks <= MOST_STRAY_TEXT * (self.present - marks)
 
     @property
     def holds_numbers(self) -> bool:
@@ -98,10 +114,13 @@ class ColumnScan:
             self.infinite + after.infinite,
             None if self.values is None or after.values is None else _few(self.values + after.values),
             {
-                kind: min(one[kind] for one in (self.stray, after.stray) if kind in one)
+                kind: _first(self.stray.get(kind, Counter()) + after.stray.get(kind, Counter()))
                 for kind in self.stray.keys() | after.stray.keys()
             },
-            min((text for text in (self.thousands, after.thousands) if text is not None), default=None),
+            {
+                sign: min(one[sign] for one in (self.dressed, after.dressed) if sign in one)
+                for sign in self.dressed.keys() | after.dressed.keys()
+            },
             rise,
             self.decimal,
         )
@@ -136,16 +155,24 @@ def scan_column(cells: pd.Series, decimal: str = ".") -> ColumnScan:
         infinities[name] = int(weights[np.isinf(numbers)].sum())
         if not others.any():
             break
-        stray[name] = min(different[others])
-    thousands = min((text for text in counts if grouped(text, decimal)), default=None)
+        stray[name] = _first({text: counts[text] for text in different[others]})
+    dressed: dict[str, str] = {}
+    for text in sorted(counts, reverse=True):
+        if (sign := dressing(text, decimal)) is not None:
+            dressed[sign] = text
     rise = _rise(texts, missing)
-    return ColumnScan(rows, missing, fitting, +infinities, _few(counts), stray, thousands, rise, decimal)
+    return ColumnScan(rows, missing, fitting, +infinities, _few(counts), stray, dressed, rise, decimal)
 
 
 def _text_counts(texts: pd.Series) -> dict[str, int]:
     """How often each text of a category occurs."""
     counts = np.bincount(texts.cat.codes.to_numpy() + 1, minlength=1 + len(texts.cat.categories))[1:]
     return {text: count for text, count in zip(texts.cat.categories, counts.tolist(), strict=True) if count}
+
+
+def _first(counts: Mapping[str, int]) -> Counter[str]:
+    """Those in the order of the alphabet; how often they occur does not depend on how the table is cut."""
+    return Counter({text: counts[text] for text in heapq.nsmallest(STRAY_COUNTED, counts)})
 
 
 def _few(counts: Mapping[str, int]) -> Counter[str] | None:

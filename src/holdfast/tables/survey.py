@@ -60,7 +60,8 @@ class Survey:
     @property
     def used(self) -> list[str]:
         """Names of the columns that a fit reads."""
-        return [self.target, *self.environment.names, *(column.name for column in self.columns)]
+        weights = [] if self.options.weights is None else [self.options.weights]
+        return [self.target, *weights, *self.environment.names, *(column.name for column in self.columns)]
 
     @property
     def reading(self) -> Columns:
@@ -70,7 +71,9 @@ class Survey:
     @property
     def encoding(self) -> RowEncoding:
         """How its rows become features."""
-        return RowEncoding(self.target, self.target_numeric, self.environment, self.columns, self.table.decimal)
+        return RowEncoding(
+            self.target, self.target_numeric, self.environment, self.columns, self.table.decimal, self.options.weights
+        )
 
 
 def survey(
@@ -113,17 +116,17 @@ def survey(
     found = seen.columns
     for period in roles.rule.columns:
         if period.period is not None and found[period.name].present and not found[period.name].fitting["date"]:
-            raise ValueError(without_dates(period, min(found[period.name].values or found[period.name].stray.values())))
+            raise ValueError(without_dates(period, min(found[period.name].values or found[period.name].stray["date"])))
     numeric = target in roles.numeric or (found[target].kind == "number" and target not in roles.categories)
-    inputs = [name for name in scanned if name != target and name not in roles.environments]
+    inputs = [name for name in scanned if name not in {target, options.weights} | roles.environments]
     described = [_column(name, found[name], roles) for name in inputs]
     columns = [column for column, _ in described if column is not None]
     notes = [*table.notes, *(note for _, said in described for note in said)]
     usable = {name: found[name].present for name in (target, *roles.environments)}
     usable |= {column.name: column.type.usable(found[column.name]) for column in columns}
-    if numeric:
-        notes += NUMBER.about_stray(target, found[target])
-        usable[target] = NUMBER.usable(found[target])
+    for name in ([target] if numeric else []) + ([] if options.weights is None else [options.weights]):
+        notes += NUMBER.about_stray(name, found[name])
+        usable[name] = NUMBER.usable(found[name])
     missing = {name: rows - usable[name] for name in scanned if usable.get(name, rows) < rows}
     if not columns:
         reasons = " ".join(notes)
@@ -195,6 +198,7 @@ def survey_as(
     contract = "environment must be made of columns that are no features of the schema"
     for name in names:
         require(name not in roles.environments, contract, repr(name))
+        require(name != options.weights, "weights must be a column that is no feature of the schema", repr(name))
     numeric = model.task == "regression" or not np.isnan(as_numbers(pd.Series(model.classes, dtype=object))).any()
     text = roles.text | {column.name for column in model.columns if column.type.reads_text}
     rule = replace(roles.rule, numbered=roles.environments)
@@ -217,7 +221,7 @@ class _Roles:
 
 def _roles(table: Table, target: str, environment: str | None, options: ReadingOptions) -> _Roles:
     names = table.columns
-    for argument, name in (("target", target), ("id", options.id)):
+    for argument, name in (("target", target), ("id", options.id), ("weights", options.weights)):
         require(name is None or name in names, f"{argument} must be one of the columns {listed(names)}", repr(name))
     named = {
         argument: frozenset(named_columns(getattr(options, argument), names, argument))
@@ -225,14 +229,16 @@ def _roles(table: Table, target: str, environment: str | None, options: ReadingO
     }
     rule = EnvironmentRule(() if environment is None else parse_environment(environment, names))
     environments = frozenset(rule.names)
-    for argument, others in (("environment", environments), ("id", {options.id})):
+    for argument, others in (("environment", environments), ("id", {options.id}), ("weights", {options.weights})):
         require(target not in others, f"{argument} must be another column than target", f"{target!r} for both")
     require(target not in named["exclude"], "exclude must not name the target", repr(target))
     for one, other in combinations(named, 2):
         for name in sorted(named[one] & named[other]):
             raise ValueError(f"{one} and {other} must name different columns, got {name!r} in both")
-    ignored = named["exclude"] - environments
-    if options.id is not None and options.id not in environments:
+    found = f"{options.weights!r} for both"
+    require(options.weights not in environments, "weights must be another column than environment", found)
+    ignored = named["exclude"] - environments - {options.weights}
+    if options.id is not None and options.id not in environments | {options.weights}:
         ignored |= {options.id}
     check_usable({target, *environments}, table)
     check_usable({*names} - ignored, table, "; --exclude leaves it out")

@@ -13,6 +13,7 @@ import pandas as pd
 
 from holdfast.tables.options import Columns, FileOptions
 from holdfast.tables.remote import DataFile
+from holdfast.tables.values import without_currency
 
 # Enough for some hundred lines, little enough to be read at once.
 SAMPLE_BYTES = 1 << 16
@@ -30,8 +31,12 @@ _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BO
 # Bytes that are control characters in Latin-1 and not in the encoding of Windows, and those that are none of its own.
 _WINDOWS, _NOT_WINDOWS = re.compile(rb"[\x80-\x9f]"), re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 # Numbers that can have a decimal comma only, or a decimal point only: 1,234 may be a thousand.
-_COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+),(?:\d{1,2}|\d{4,})|[+-]?\d{4,},\d+|[+-]?0,\d+")
-_POINT = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)\.(?:\d{1,2}|\d{4,})|[+-]?\d{4,}\.\d+|[+-]?0\.\d+")
+_COMMA = re.compile(
+    r"[+-]?(?:\d{1,3}(?:[. '\u00a0\u202f\u2019]\d{3})+|\d+),(?:\d{1,2}|\d{4,})|[+-]?\d{4,},\d+|[+-]?0,\d+"
+)
+_POINT = re.compile(
+    r"[+-]?(?:\d{1,3}(?:[, '\u00a0\u202f\u2019]\d{3})+|\d+)\.(?:\d{1,2}|\d{4,})|[+-]?\d{4,}\.\d+|[+-]?0\.\d+"
+)
 
 
 @dataclass(frozen=True)
@@ -154,7 +159,7 @@ def _agreement(rows: Sequence[Sequence[str]]) -> tuple[int, float]:
 
 
 def _decimal(rows: Sequence[Sequence[str]], separator: str) -> Literal[".", ","] | None:
-    fields = [field.strip() for row in rows for field in row]
+    fields = [without_currency(field.strip())[0] for row in rows for field in row]
     commas = sum(_COMMA.fullmatch(field) is not None for field in fields)
     points = sum(_POINT.fullmatch(field) is not None for field in fields)
     if commas == points:

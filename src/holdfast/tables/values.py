@@ -19,6 +19,15 @@ _PLAIN = {
     for sign in ".,"
 }
 _SEPARATORS = {".": ", '\u00a0\u202f\u2019", ",": ". '\u00a0\u202f\u2019"}
+# A number with a currency sign before or after it: $5, -$5, 1,234.50 € or EUR 5.
+_SIGNS = r"[$€£¥₹₽₺₩]|EUR|USD|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|kr\.?|Fr\.|zł"
+_DIGITS = r"[\d.,][\d.,' \u00a0\u202f\u2019]*?"
+_MONEY = re.compile(rf"([+-]?)(?:({_SIGNS})\s*([+-]?{_DIGITS})|({_DIGITS})\s*({_SIGNS}))")
+# Texts that stand for no value, in small letters and without blanks.
+_MISSING = re.compile(
+    r"#?n/?a|n\.a\.|nan|null|#null!|nil|none|missing|notavailable|noanswer|unknown|k\.a\.?|keineangabe|unbekannt|fehlt|"
+    r"#value!|#div/0!|#ref!|[-.?*\u2013\u2014]+"
+)
 # What dates look like -> the format that pandas reads them with.
 _DATES = {
     re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"): "ISO8601",
@@ -88,9 +97,49 @@ def parsed_text(values: pd.Series, parse: Callable[[np.ndarray], np.ndarray]) ->
     return parse(np.array([*texts.cat.categories, None], object))[texts.cat.codes.to_numpy()]
 
 
-def grouped(text: str, decimal: str = ".") -> bool:
-    """Whether a text is a number with thousands separators."""
-    return _GROUPED[decimal].fullmatch(text.strip()) is not None
+def folded(text: str) -> str:
+    """A text without differences of case and blanks.
+
+    Example:
+        >>> folded(" Dark  Red") == folded("dark red")
+        True
+    """
+    return " ".join(text.split()).casefold()
+
+
+def marks_missing(text: str) -> bool:
+    """Whether a text is a common mark of a missing value, such as n/a, k. A., - or NULL.
+
+    Example:
+        >>> [marks_missing(text) for text in ("N/A", "k. A.", "high")]
+        [True, True, False]
+    """
+    return _MISSING.fullmatch("".join(text.split()).lower()) is not None
+
+
+def without_currency(text: str) -> tuple[str, str]:
+    """A text without the currency sign of a number, and this sign; "" if it has none.
+
+    Example:
+        >>> without_currency("-$5"), without_currency("1 234,50 €"), without_currency("five $")
+        (('-5', '$'), ('1 234,50', '€'), ('five $', ''))
+    """
+    if (found := _MONEY.fullmatch(text)) is None:
+        return text, ""
+    sign, before, first, second, after = found.groups()
+    return sign + (first or second).strip(), before or after
+
+
+def dressing(text: str, decimal: str = ".") -> str | None:
+    """The currency sign of a number, "" of one with thousands separators alone; None of a plain number and of text.
+
+    Example:
+        >>> dressing("$5"), dressing("1,234"), dressing("5")
+        ('$', '', None)
+    """
+    bare, sign = without_currency(text.strip())
+    grouped = _GROUPED[decimal].fullmatch(bare) is not None
+    return sign if grouped or (sign and _PLAIN[decimal].fullmatch(bare)) else None
 
 
 def whole_numbers(values: pd.Series, decimal: str = ".") -> pd.Series:
@@ -127,6 +176,8 @@ def as_numbers(values: pd.Series, decimal: str = ".") -> np.ndarray:
         [1234.5, 7.0, nan, nan]
         >>> as_numbers(pd.Series(["1.234,5", "7"]), decimal=",").tolist()
         [1234.5, 7.0]
+        >>> as_numbers(pd.Series(["1,234.50 €", "$5", "-$5"])).tolist()
+        [1234.5, 5.0, -5.0]
     """
     numbers = all_numbers(values, decimal)
     known = np.isfinite(numbers)
@@ -135,10 +186,12 @@ def as_numbers(values: pd.Series, decimal: str = ".") -> np.ndarray:
 
 def _number(text: str | None, decimal: str) -> float:
     text = (text or "").strip()
-    if _GROUPED[decimal].fullmatch(text):
-        text = text.translate({ord(mark): None for mark in _SEPARATORS[decimal]})
-    elif not _PLAIN[decimal].fullmatch(text):
-        return np.nan
+    if not _PLAIN[decimal].fullmatch(text):
+        text, _ = without_currency(text)
+        if _GROUPED[decimal].fullmatch(text):
+            text = text.translate({ord(mark): None for mark in _SEPARATORS[decimal]})
+        elif not _PLAIN[decimal].fullmatch(text):
+            return np.nan
     return float(text.replace(",", "."))
 
 

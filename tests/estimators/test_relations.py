@@ -2,23 +2,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.algorithms.losses import LogisticRows, logistic
-from holdfast.core import group_rows
-from holdfast.core.moments import collect_moments, standardized
-from holdfast.core.statistics import random_effects
-from holdfast.estimators import HeteroClassifier, HeteroRegressor, HeteroSelector, HeteroSplineRegressor
-from holdfast.estimators.relations import (
-    _differences,
-    _inverse,
-    _Pooled,
-    _slopes,
-    _tests_in_company,
-    _Within,
-    _without,
-    find_relations,
+from estimators.relation_tables import (
+    cause_and_consequence,
+    found_relations,
+    known_moments,
+    shifted_rows,
+    standard_units_of,
+    textbook_regression,
+    within_environments,
 )
-from holdfast.estimators.search.class_fits import with_constant
-from holdfast.estimators.search.evidence import LogisticEvidence, SquaredEvidence
+from holdfast.estimators import HeteroClassifier, HeteroRegressor, HeteroSelector, HeteroSplineRegressor
+from holdfast.estimators.directions import (
+    WithinEnvironments,
+)
+from holdfast.estimators.relations import _Pooled
 
 NUMBERS = [
     "effect",
@@ -33,80 +30,9 @@ NUMBERS = [
 ]
 
 
-def _rows(seed=0, sizes=(300, 200, 150), features=4):
-    """Correlated features; means, noise and one effect that differ between environments."""
-    random = np.random.default_rng(seed)
-    codes = np.repeat(np.arange(len(sizes)), sizes)
-    mixture = np.eye(features) + 0.4 * random.standard_normal((features, features))
-    x = random.standard_normal((len(codes), features)) @ mixture + codes[:, None] * np.linspace(-1, 1, features)
-    effects = np.linspace(1.0, -0.5, features)
-    y = x @ effects + 0.2 * codes * x[:, 1] + 2.0 * codes + (1 + 0.3 * codes) * random.standard_normal(len(codes))
-    return x, y, codes
-
-
-def _consequence(seed=0, environments=6, rows=500, strengths=(0.2, 1.2)):
-    """A cause whose variance and mean change, and a consequence that follows the response more or less closely."""
-    random = np.random.default_rng(seed)
-    codes = np.repeat(np.arange(environments), rows)
-    spread, level = np.linspace(0.5, 2.0, environments)[codes], np.linspace(-1, 1, environments)[codes]
-    cause = level + spread * random.standard_normal(len(codes))
-    y = cause + random.standard_normal(len(codes))
-    follower = np.linspace(*strengths, environments)[codes] * y + 0.6 * random.standard_normal(len(codes))
-    return pd.DataFrame({"dose": cause, "marker": follower}), y, codes
-
-
-def _known(x, y, codes, **settings):
-    return standardized(collect_moments(np.asarray(x), y, group_rows(codes, len(y))), **settings)
-
-
-def _found(x, y, codes, before=(), after=()):
-    evidence, features = SquaredEvidence(_known(x, y, codes)), np.arange(np.shape(x)[1])
-    return find_relations(evidence, np.isin(features, before), np.isin(features, after), np.zeros(len(features), bool))
-
-
-def _standard(x, y):
-    return (x - x.mean(0)) / x.std(0), (y - y.mean()) / y.std()
-
-
-def _regression(y, x):
-    """Coefficients and standard errors with an intercept, as in a textbook."""
-    design = np.column_stack([x, np.ones(len(y))])
-    w = np.linalg.lstsq(design, y)[0]
-    variance = np.sum((y - design @ w) ** 2) / (len(y) - design.shape[1])
-    return w[:-1], np.sqrt(variance * np.diag(np.linalg.inv(design.T @ design)))[:-1]
-
-
-def _within(z, t, codes):
-    """(rows, features + 1), each environment about its own means."""
-    table = np.column_stack([z, t])
-    return table - np.stack([table[codes == code].mean(0) for code in np.unique(codes)])[codes]
-
-
-def test_both_directions_are_regressions_in_each_environment():
-    x, y, codes = _rows()
-    z, t = _standard(x, y)
-    known = _known(x, y, codes)
-    spare = known.counts - 5
-    forward, reverse = _slopes(_inverse(known.covariances), spare)
-    for code in range(3):
-        own = codes == code
-        w, errors = _regression(t[own], z[own])
-        np.testing.assert_allclose(forward.estimates[code], w, rtol=1e-5)
-        np.testing.assert_allclose(forward.errors[code], errors, rtol=1e-5)
-        assert forward.degrees[code].tolist() == [own.sum() - 5] * 4
-        for feature in range(4):
-            others = np.column_stack([t[own], np.delete(z[own], feature, axis=1)])
-            w, errors = _regression(z[own, feature], others)
-            assert reverse.estimates[code, feature] == pytest.approx(w[0], rel=1e-5)
-            assert reverse.errors[code, feature] == pytest.approx(errors[0], rel=1e-5)
-    found = _found(x, y, codes)
-    np.testing.assert_allclose(found.reverse.mean, random_effects(*reverse).mean)
-    np.testing.assert_allclose(found.reverse.between, random_effects(*reverse).between)
-
-
 def test_the_table_has_the_units_of_the_rows():
     """The reverse slope is of the feature on the response, the effect of the response on the feature."""
-    x, y, codes = _rows()
+    x, y, codes = shifted_rows()
     plain, other = (
         HeteroRegressor().fit(a, b, environments=codes).relations_ for a, b in ((x, y), (x * [1, 10, 1, 1] + 3, 5 * y))
     )
@@ -117,19 +43,22 @@ def test_the_table_has_the_units_of_the_rows():
     for column in ("danger", "reverse_loss", "forward_loss", "price", "reliance", "reverse_significance"):
         np.testing.assert_allclose(other[column], plain[column], rtol=1e-6, atol=1e-9)
     assert other["verdict"].tolist() == plain["verdict"].tolist()
-    own = [_regression(x[codes == code, 0], np.column_stack([y, x[:, 1:]])[codes == code])[0][0] for code in range(3)]
+    own = [
+        textbook_regression(x[codes == code, 0], np.column_stack([y, x[:, 1:]])[codes == code])[0][0]
+        for code in range(3)
+    ]
     assert min(own) < plain["reverse"].iloc[0] < max(own)
 
 
 def test_the_loss_of_a_reverse_slope_is_that_of_rows_in_which_it_moved():
     """x_j + d y has a reverse slope larger by d, and every other relation as it was."""
-    x, y, codes = _rows()
-    known = _known(x, y, codes)
-    table = _Within.of(known, known.covariances)
+    x, y, codes = shifted_rows()
+    known = known_moments(x, y, codes)
+    table = WithinEnvironments.of(known, known.covariances)
     spread, mean = np.array([0.1, 0.05, 0.2, 0.3]), np.array([1.0, -1.0, -1.0, 1.0])
     found = _Pooled.of(known, table).reverse_loss(spread, mean)
-    z, t = _standard(x, y)
-    rows = _within(z, t, codes)
+    z, t = standard_units_of(x, y)
+    rows = within_environments(z, t, codes)
     w = np.linalg.lstsq(z, t)[0]
     before = np.sum((rows[:, -1] - rows[:, :-1] @ w) ** 2)
     for feature in range(4):
@@ -142,15 +71,15 @@ def test_the_loss_of_a_reverse_slope_is_that_of_rows_in_which_it_moved():
     moved = np.column_stack([z[:, 0] + 0.3 * t, z[:, 1:]])
     other = np.column_stack([t, z[:, 1:]])
     np.testing.assert_allclose(
-        _regression(moved[:, 0], other)[0] - _regression(z[:, 0], other)[0], [0.3, 0, 0, 0], atol=1e-12
+        textbook_regression(moved[:, 0], other)[0] - textbook_regression(z[:, 0], other)[0], [0.3, 0, 0, 0], atol=1e-12
     )
 
 
 def test_a_table_loses_what_the_reverse_loss_of_another_table_says():
     """Strengths of a consequence in the next environment: 2.5 standard deviations below their mean."""
-    x, y, codes = _consequence(rows=5000)
-    found = _found(x, y, codes)
-    w = np.linalg.lstsq(*_standard(x.to_numpy(), y))[0]
+    x, y, codes = cause_and_consequence(rows=5000)
+    found = found_relations(x, y, codes)
+    w = np.linalg.lstsq(*standard_units_of(x.to_numpy(), y))[0]
     strengths = np.linspace(0.2, 1.2, 6)
     random = np.random.default_rng(1)
     cause = np.linspace(0.5, 2.0, 6)[codes] * random.standard_normal(len(codes))
@@ -162,7 +91,7 @@ def test_a_table_loses_what_the_reverse_loss_of_another_table_says():
     losses = []
     for strength in (strengths[codes], far):
         z = np.column_stack([cause, strength * effect + noise]) / units[:2]
-        rows = _within(z, effect / units[2], codes)
+        rows = within_environments(z, effect / units[2], codes)
         losses.append(np.mean((rows[:, -1] - rows[:, :-1] @ w) ** 2))
     # between is estimated without sampling error; 30,000 rows leave a few percent
     assert found.reverse_loss[1] == pytest.approx(losses[1] / losses[0] - 1, rel=0.1)
@@ -170,9 +99,9 @@ def test_a_table_loses_what_the_reverse_loss_of_another_table_says():
 
 def test_reliance_is_the_loss_by_a_permutation():
     """The mean over all cyclic shifts of an environment, in which a row meets each other row once."""
-    x, y, codes = _rows(sizes=(60, 40, 30))
-    found, (z, t) = _found(x, y, codes), _standard(x, y)
-    rows, w = _within(z, t, codes), np.linalg.lstsq(z, t)[0]
+    x, y, codes = shifted_rows(sizes=(60, 40, 30))
+    found, (z, t) = found_relations(x, y, codes), standard_units_of(x, y)
+    rows, w = within_environments(z, t, codes), np.linalg.lstsq(z, t)[0]
     for feature in range(4):
         before = after = 0.0
         for code in range(3):
@@ -185,8 +114,8 @@ def test_reliance_is_the_loss_by_a_permutation():
 
 
 def test_the_price_is_that_of_another_fit_without_the_feature():
-    x, y, codes = _rows()
-    found = _found(x, y, codes)
+    x, y, codes = shifted_rows()
+    found = found_relations(x, y, codes)
     for feature in range(4):
         errors = []
         for columns in (np.arange(4), np.delete(np.arange(4), feature)):
@@ -195,94 +124,14 @@ def test_the_price_is_that_of_another_fit_without_the_feature():
         assert found.price[feature] == pytest.approx(errors[1] / errors[0] - 1, rel=1e-5)
 
 
-def test_the_precision_of_fewer_columns_is_that_of_a_smaller_matrix():
-    covariance = _known(*_rows()).covariances
-    for gone in range(4):
-        left = np.delete(np.arange(5), gone)
-        expected = np.linalg.inv(covariance[:, left[:, None], left])
-        np.testing.assert_allclose(_without(np.linalg.inv(covariance), gone), expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("inside", [[0, 1, 2, 3], [0, 2, 3], [1]])
-def test_the_statistic_of_equal_effects_is_that_of_regressions(inside):
-    """Chow: one regression of all environments, and one of each, in units of the errors of each."""
-    x, y, codes = _rows(sizes=(200, 200, 200))
-    z, t = _standard(x, y)
-    known, inside = _known(x, y, codes), np.array(inside)
-    columns = np.append(inside, 4)
-    precision = np.linalg.inv(known.covariances[:, columns[:, None], columns])
-    statistic, degrees = _differences(_Within.of(known, known.covariances), precision, inside)
-    rows, spare = _within(z[:, inside], t, codes), 200 - len(inside) - 1
-    separate = 0.0
-    for code in range(3):
-        own = codes == code
-        left = rows[own, -1] - rows[own, :-1] @ np.linalg.lstsq(rows[own, :-1], rows[own, -1])[0]
-        rows[own] /= np.sqrt(left @ left / spare)
-        separate += spare
-    together = np.sum((rows[:, -1] - rows[:, :-1] @ np.linalg.lstsq(rows[:, :-1], rows[:, -1])[0]) ** 2)
-    assert degrees == 2 * len(inside)
-    assert statistic == pytest.approx((together - separate) * (spare - 2) / spare, rel=1e-6)
-
-
-def test_tests_in_company_are_those_of_regressions():
-    """The largest probability over all sets with at most one feature left out."""
-    x, y, codes = _rows()
-    known = _known(x, y, codes)
-    found = _tests_in_company(_Within.of(known, known.covariances))
-    largest = np.zeros(4)
-    for columns in (np.arange(4), *(np.delete(np.arange(4), gone) for gone in range(4))):
-        fits = [_regression(y[codes == code], x[codes == code][:, columns]) for code in range(3)]
-        b, s = (np.stack(part) for part in zip(*fits, strict=True))
-        degrees = np.broadcast_to((known.counts - len(columns) - 1)[:, None], b.shape)
-        probabilities = random_effects(b, s, degrees).significance
-        largest[columns] = np.maximum(largest[columns], probabilities)
-        if len(columns) == 4:
-            np.testing.assert_allclose(found.given_all, probabilities, rtol=1e-4)
-    np.testing.assert_allclose(found.given_any, largest, rtol=1e-4)
-
-
-def _logistic_rows(seed=0, rows=500):
-    random = np.random.default_rng(seed)
-    codes = np.repeat(np.arange(3), rows)
-    x = random.standard_normal((3 * rows, 3)) + 0.3 * codes[:, None]
-    labels = (x @ [1.0, -0.5, 0.0] + 0.5 * codes * x[:, 2] + random.logistic(size=3 * rows) > 0.5).astype(float)
-    weights = random.integers(1, 3, 3 * rows).astype(float)
-    z = ((x - np.average(x, axis=0, weights=weights)) / x.std(0)).T
-    return [LogisticRows(z[:, codes == code], labels[codes == code], weights[codes == code]) for code in range(3)]
-
-
-def test_working_covariances_have_the_regressions_of_one_newton_step():
-    rows = _logistic_rows()
-    evidence = LogisticEvidence(rows)
-    fitted = evidence.solve(np.arange(3))
-    forward, _ = _slopes(np.linalg.inv(evidence.working()), evidence.counts - 4)
-    for code, own in enumerate(rows):
-        whole, start = with_constant(own), np.append(fitted.coefficients, fitted.intercept)
-        step = np.linalg.solve(logistic.curvature_matrix(whole, start), logistic.gradient(whole, start))
-        np.testing.assert_allclose(forward.estimates[code], (start - step)[:-1], rtol=1e-8)
-
-
-def test_second_moments_of_classes_are_those_of_the_rows():
-    rows = _logistic_rows()
-    known = LogisticEvidence(rows).second_moments()
-    share = np.average(
-        np.concatenate([own.labels for own in rows]), weights=np.concatenate([own.weights for own in rows])
-    )
-    for code, own in enumerate(rows):
-        table = np.vstack([own.columns, (own.labels - share) / np.sqrt(share * (1 - share))])
-        np.testing.assert_allclose(known.covariances[code], np.cov(table, aweights=own.weights, ddof=0), atol=1e-12)
-        np.testing.assert_allclose(known.means[code], np.average(table, axis=1, weights=own.weights), atol=1e-12)
-    assert known.counts.tolist() == [own.weights.sum() for own in rows]
-
-
 def test_a_cause_holds_and_a_consequence_is_dangerous():
     """Eight tables, with rows enough to tell; of few rows, the cause is not accused, though it may be in doubt."""
     for seed in range(8):
-        x, y, codes = _consequence(seed)
+        x, y, codes = cause_and_consequence(seed)
         few = HeteroRegressor().fit(x, y, environments=codes).relations_["verdict"]
         assert few["dose"] in ("holds", "cannot be told")
         assert few["marker"] == "dangerous"
-        x, y, codes = _consequence(seed, rows=10_000)
+        x, y, codes = cause_and_consequence(seed, rows=10_000)
         model = HeteroRegressor().fit(x, y, environments=codes)
         assert model.relations_["verdict"].to_dict() == {"dose": "holds", "marker": "dangerous"}
         assert model.relations_["rank"].to_dict() == {"dose": 2, "marker": 1}
@@ -300,15 +149,15 @@ def test_equal_relations_hold_in_both_directions():
         model = HeteroRegressor(**settings).fit(x, y, environments=codes)
         assert model.relations_["verdict"].tolist() == ["holds", "holds"]
         # declared after the response, but shown to hold: it is kept
-        np.testing.assert_allclose(model.coef_, _regression(y, x)[0], rtol=1e-6)
+        np.testing.assert_allclose(model.coef_, textbook_regression(y, x)[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("after", [["marker"], [1], "marker", np.array([1]), pd.Index(["marker"])])
 def test_what_comes_after_and_does_not_hold_is_left_out(after):
-    x, y, codes = _consequence()
+    x, y, codes = cause_and_consequence()
     model = HeteroRegressor(after=after, pooling=1).fit(x, y, environments=codes)
     assert model.coef_[1] == model.pooled_coef_[1] == model.strict_coef_[1] == 0
-    assert model.coef_[0] == pytest.approx(_regression(y, x[["dose"]])[0][0], rel=1e-9)
+    assert model.coef_[0] == pytest.approx(textbook_regression(y, x[["dose"]])[0][0], rel=1e-9)
     assert model.findings_.dropped.tolist() == [False, True]
     assert any("it is left out" in sentence for sentence in model.advice_)
     assert not any(sentence.startswith("Could marker") for sentence in model.advice_)
@@ -316,7 +165,7 @@ def test_what_comes_after_and_does_not_hold_is_left_out(after):
 
 
 def test_what_comes_before_is_judged_by_its_effect():
-    x, y, codes = _consequence()
+    x, y, codes = cause_and_consequence()
     free, declared = (
         HeteroRegressor(before=before).fit(x, y, environments=codes).relations_ for before in ([], ["marker", "dose"])
     )
@@ -329,7 +178,7 @@ def test_what_comes_before_is_judged_by_its_effect():
 
 
 def test_columns_that_come_after_are_judged_by_their_slope():
-    x, y, codes = _consequence()
+    x, y, codes = cause_and_consequence()
     found = HeteroRegressor(after=["dose"]).fit(x, y, environments=codes).relations_
     assert found.loc["dose", "danger"] == found.loc["dose", "reverse_loss"]
     assert found.loc["dose", "verdict"] == "dangerous"
@@ -351,24 +200,24 @@ def test_columns_that_come_after_are_judged_by_their_slope():
     ],
 )
 def test_other_declarations_are_refused(settings, message):
-    x, y, codes = _consequence(rows=50)
+    x, y, codes = cause_and_consequence(rows=50)
     with pytest.raises(ValueError, match=message):
         HeteroRegressor(**settings).fit(x, y, environments=codes)
 
 
 def test_a_group_is_declared_by_its_label_and_left_out_whole_with_its_products():
-    x, y, codes = _consequence()
+    x, y, codes = cause_and_consequence()
     random = np.random.default_rng(3)
     table = np.column_stack([x, random.standard_normal(len(y)), x["dose"] * x["marker"]])
     groups = ["cause", "late", "late", ("cause", "late")]
     for after in (["late"], [1]):
         model = HeteroRegressor(groups=groups, after=after, pooling=1).fit(table, y, environments=codes)
         np.testing.assert_array_equal(model.coef_[1:], 0.0)
-        assert model.coef_[0] == pytest.approx(_regression(y, x[["dose"]])[0][0], rel=1e-9)
+        assert model.coef_[0] == pytest.approx(textbook_regression(y, x[["dose"]])[0][0], rel=1e-9)
 
 
 def test_class_means_have_no_before_and_after():
-    x, y, codes = _consequence()
+    x, y, codes = cause_and_consequence()
     labels = y > 0
     with pytest.raises(ValueError, match=r"before and after must be empty for invariance=.class_means."):
         HeteroClassifier(invariance="class_means", after=["marker"]).fit(x, labels, environments=codes)
@@ -378,7 +227,7 @@ def test_class_means_have_no_before_and_after():
 
 
 def test_of_three_classes_what_comes_after_is_left_out_of_all_scores():
-    x, y, codes = _consequence(environments=3, rows=300)
+    x, y, codes = cause_and_consequence(environments=3, rows=300)
     model = HeteroClassifier(after=["marker"], invariance="effects").fit(x, np.digitize(y, [-1, 1]), environments=codes)
     np.testing.assert_array_equal(model.coef_[:, 1], 0.0)
     assert (model.coef_[:, 0] != 0).any()
@@ -387,7 +236,7 @@ def test_of_three_classes_what_comes_after_is_left_out_of_all_scores():
 
 @pytest.mark.parametrize("estimator", [HeteroSplineRegressor, HeteroSelector])
 def test_curves_and_products_of_what_comes_after_are_left_out(estimator):
-    x, y, codes = _consequence(environments=4, rows=300)
+    x, y, codes = cause_and_consequence(environments=4, rows=300)
     y = y + 0.5 * x["dose"].to_numpy() ** 2
     model = estimator(after=["marker"], effects="smooth", interactions=True, knots=5).fit(x, y, environments=codes)
     assert model.relations_["verdict"]["marker"] != "holds"
@@ -400,7 +249,7 @@ def test_curves_and_products_of_what_comes_after_are_left_out(estimator):
 
 
 def test_a_weight_of_two_is_a_row_twice():
-    x, y, codes = _rows()
+    x, y, codes = shifted_rows()
     weights = np.random.default_rng(1).integers(1, 4, len(y))
     weighted = HeteroRegressor().fit(x, y, environments=codes, sample_weight=weights).relations_
     again = [np.repeat(part, weights, axis=0) for part in (x, y, codes)]
@@ -415,7 +264,7 @@ def test_a_weight_of_two_is_a_row_twice():
 
 def test_chunks_and_partitions_have_the_same_relations():
     dask = pytest.importorskip("dask.dataframe")
-    x, y, codes = _consequence(rows=200)
+    x, y, codes = cause_and_consequence(rows=200)
     whole = HeteroRegressor(after=["marker"]).fit(x, y, environments=codes).relations_
     order = np.random.default_rng(0).permutation(len(y))
     chunks = [(x.iloc[part], y[part], codes[part]) for part in np.array_split(order, 5)]
@@ -426,25 +275,25 @@ def test_chunks_and_partitions_have_the_same_relations():
 
 
 def test_rotated_features_have_relations_of_their_coordinates():
-    x, y, codes = _rows()
+    x, y, codes = shifted_rows()
     model = HeteroRegressor(rotation=True, pooling=0).fit(x, y, environments=codes)
     assert len(model.relations_) == model.directions_.shape[1]
     assert sorted(model.relations_["rank"]) == list(range(1, len(model.relations_) + 1))
 
 
 def test_one_environment_tells_nothing():
-    x, y, _ = _consequence()
+    x, y, _ = cause_and_consequence()
     model = HeteroRegressor().fit(x, y)
     assert model.relations_["verdict"].tolist() == ["cannot be told"] * 2
     assert model.relations_[["between", "reverse_between", "reverse_significance", "detectable"]].isna().all(axis=None)
-    np.testing.assert_allclose(model.relations_["effect"], _regression(y, x)[0], rtol=1e-6)
+    np.testing.assert_allclose(model.relations_["effect"], textbook_regression(y, x)[0], rtol=1e-6)
     assert "nothing is known" in model.advice_[0]
     # what is declared to come after has not been shown to hold either
     assert HeteroRegressor(after=["marker"]).fit(x, y).coef_[1] == 0
 
 
 def test_a_constant_column_changes_nothing_for_the_others():
-    x, y, codes = _consequence()
+    x, y, codes = cause_and_consequence()
     plain = HeteroRegressor().fit(x, y, environments=codes).relations_
     other = HeteroRegressor().fit(x.assign(site=3.0), y, environments=codes).relations_
     np.testing.assert_allclose(other.loc[["dose", "marker"], NUMBERS], plain[NUMBERS], rtol=1e-4, atol=1e-6)
@@ -458,7 +307,7 @@ def test_environments_with_fewer_rows_than_features_share_what_the_other_feature
     codes, x = np.repeat(np.arange(60), 12), random.standard_normal((720, 20))
     y = x[:, :3].sum(1) + random.standard_normal(720)
     x[:, 10] = random.uniform(-0.5, 2.5, 60)[codes] * y + 0.3 * random.standard_normal(720)
-    found = _found(x, y, codes)
+    found = found_relations(x, y, codes)
     assert np.isfinite(found.danger).all()
     assert found.order[0] == 10
     assert found.reverse.significance[10] < 1e-10
@@ -468,7 +317,7 @@ def test_environments_with_fewer_rows_than_features_share_what_the_other_feature
 
 
 def test_perfectly_collinear_columns_are_survived():
-    x, y, codes = _rows()
+    x, y, codes = shifted_rows()
     found = HeteroRegressor().fit(np.column_stack([x, x[:, 0] + x[:, 1]]), y, environments=codes).relations_
     assert found[["danger", "price", "reliance"]].notna().all(axis=None)
     np.testing.assert_allclose(found["price"].iloc[[0, 1, 4]], 0.0, atol=1e-4)

@@ -204,13 +204,6 @@ def moved_sums(sums: np.ndarray, offset: np.ndarray, ratio: np.ndarray) -> np.nd
         sums: (..., features + 1, features + 1).
         offset: (features,).
         ratio: (features,).
-
-    Example:
-        >>> r, moved = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.5, 5.0])
-        >>> moved_sums(np.outer(r, r), np.array([0.5, -1.0]), np.array([1.0, 2.0])).tolist() == np.outer(
-        ...     moved, moved
-        ... ).tolist()
-        True
     """
     found = np.empty_like(sums)
     count, first = sums[..., 0, 0], sums[..., 0, 1:] * ratio
@@ -278,17 +271,14 @@ class StandardizedMoments(NamedTuple):
     @property
     def covariances(self) -> np.ndarray:
         """(environments, features + 1, features + 1), within each environment; the response comes last."""
-        upper = np.concatenate([self.second, self.cross[:, :, None]], axis=2)
-        lower = np.concatenate([self.cross, self.square[:, None]], axis=1)[:, None]
-        products = np.concatenate([upper, lower], axis=1)
+        lower = np.column_stack([self.cross, self.square])[:, None]
+        products = np.concatenate([np.concatenate([self.second, self.cross[:, :, None]], axis=2), lower], axis=1)
         return products if self.within else products - self.means[:, :, None] * self.means[:, None, :]
 
     def barring(self, columns: np.ndarray) -> "StandardizedMoments":
         """The moments of a table in which these features, (features,), are constant, so that nothing can use them."""
-        kept = np.append(~columns, True)
-        inside = kept[:-1]
-        second = self.second * (inside[:, None] & inside)
-        return self._replace(second=second, cross=self.cross * inside, means=self.means * kept)
+        second, means = self.second * ~(columns[:, None] | columns), self.means * np.append(~columns, True)
+        return self._replace(second=second, cross=self.cross * ~columns, means=means)
 
 
 def standardized(moments: MomentSums, *, within: bool = False) -> StandardizedMoments:

@@ -108,7 +108,9 @@ def with_intervals(found: "pd.DataFrame") -> dict[str, Estimate]:
         1.0
     """
     means = {str(name): mean_interval(values) for name, values in found.astype(float).items()}
-    return {name: Estimate(*np.exp(mean)) if name.startswith("error") else mean for name, mean in means.items()}
+    return {
+        name: Estimate(*np.exp(mean).tolist()) if name.startswith("error") else mean for name, mean in means.items()
+    }
 
 
 def _seeds(half: Half, units: int | None) -> list[SuiteCell]:

@@ -1,4 +1,6 @@
 import csv
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -62,3 +64,13 @@ def test_new_tables_are_measured_like_the_others():
     cells = SUITES["new"].cells("choice")
     assert not {cell.table for cell in cells} & {cell.table for cell in SUITES["real"].cells("choice")}
     assert evaluate(PooledRegressor, "new", tables=[cells[0].table])["relative_error"].tolist() == [1]
+
+
+def test_the_table_of_the_documentation_has_claims_that_can_be_measured():
+    text = (Path(__file__).parents[3] / "docs" / "table_claims.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(text.splitlines()))
+    assert {"errors: new", "planted"} <= {row["claim"] for row in rows} <= set(CLAIMS)
+    for row in rows:
+        for half in ("chosen on", "put aside"):
+            value, low, high = map(float, re.fullmatch(r"(.+) \((.+) to (.+)\)", row[half]).groups())
+            assert low <= value <= high

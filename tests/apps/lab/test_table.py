@@ -161,9 +161,10 @@ def test_sentences_are_those_of_the_library(gardens, on_disk):
     assert len(same) == 2
     assert same == list(model.advice[:2])
     assert question.endswith("say that it was recorded before the target.")
-    legend, *notes = gardens["fit"]["notes"]
+    *meanings, legend = gardens["fit"]["notes"][:4]
+    assert meanings == [f"{verdict}: {VERDICTS[verdict]}" for verdict in ("dangerous", "cannot be told", "holds")]
     assert "danger: growth of the error" in legend
-    assert notes == list(model.notes)
+    assert gardens["fit"]["notes"][4:] == list(model.notes)
     assert gardens["summary"].startswith(estimator.summary().headline)
     assert all(each["reason"] == VERDICTS[each["verdict"]] for each in gardens["fit"]["features"])
 

@@ -141,6 +141,7 @@ def _findings(ours: "FittedTable", pooled: "FittedTable") -> dict[str, Any]:
     effects, half = tables.effects[names], t.ppf(UPPER, tables.degrees[names]) * tables.errors[names]
     described = features.assign(reason=features["verdict"].map(VERDICTS), unit=[summary.units[name] for name in names])
     compared = pooled.estimator.relations_[["coefficient"]].add_prefix("pooled_")
+    meanings = [f"{verdict}: {words}" for verdict, words in VERDICTS.items() if verdict in set(features["verdict"])]
     drawn = {"value": effects, "low": effects - half, "high": effects + half}
     return {
         "task": model.task,
@@ -148,7 +149,7 @@ def _findings(ours: "FittedTable", pooled: "FittedTable") -> dict[str, Any]:
         "environments": [str(label) for label in effects.index],
         "effects": {name: each.to_numpy(float) for name, each in drawn.items()},
         "advice": [COLUMNS_ARGUMENT.sub(r"that it was recorded \1 the target", sentence) for sentence in model.advice],
-        "notes": [*printed.explained(printed.cells), *model.notes],
+        "notes": [*meanings, *printed.explained(printed.cells), *model.notes],
         "model": model.json().decode(),
     }
 

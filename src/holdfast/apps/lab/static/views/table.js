@@ -74,7 +74,6 @@ const FEATURE_COLUMNS = [
   { name: "i_squared", label: "I²", number: true, words: percent },
   { name: "reverse", label: "Reverse slope", number: true, words: written },
   { name: "reverse_between", label: "its SD between", number: true, words: written },
-  { name: "reason", label: "Why", long: true },
 ];
 
 function percent(share) { return Number.isFinite(share) ? `${Math.round(100 * share)} %` : "–"; }

@@ -91,12 +91,12 @@ def test_row_numbers_are_left_out(frame, tmp_path, suffix, chunk_rows):
 
 def test_text_in_one_of_a_hundred_numbers_is_missing(frame, tmp_path):
     frame["width"] = frame["height"].astype(str)
-    frame.loc[[3, 50, 70, 399], "width"] = "unknown"
+    frame.loc[[3, 50, 70, 399], "width"] = "over 9"
     found = _survey(frame, tmp_path / "plants.csv")
     assert "width" in features_of(found.columns)
-    assert "width has text in 4 of 400 rows, which counts as missing: 'unknown' (4)." in found.notes
+    assert "width has text in 4 of 400 rows, which counts as missing: 'over 9' (4)." in found.notes
     assert found.missing == {"width": 4}
-    frame.loc[380, "width"] = "unknown"
+    frame.loc[380, "width"] = "over 9"
     found = _survey(frame, tmp_path / "plants.csv")
     assert "width" not in features_of(found.columns)
     assert any(note.startswith("width has 396 different values, text as well as numbers,") for note in found.notes)

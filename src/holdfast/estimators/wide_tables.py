@@ -99,8 +99,8 @@ def widened(
     narrow = found.relations
     relations = narrow.iloc[place].set_axis(pd.Index(list(table.names), name=narrow.index.name))
     for name in relations.columns:
-        known = {"coefficient": 0.0, "selected": False, "given": False, "verdict": "cannot be told"}
-        later = np.arange(len(kept) + 1, features + 1) if name == "rank" else known.get(name, np.nan)
+        known: dict[Any, Any] = {"coefficient": 0.0, "selected": False, "given": False, "verdict": "cannot be told"}
+        later: Any = np.arange(len(kept) + 1, features + 1) if name == "rank" else known.get(name, np.nan)
         relations.loc[others, name] = later
     parts = {"effects": found.tables.effects, "errors": found.tables.errors, "degrees": found.tables.degrees}
     wide = {

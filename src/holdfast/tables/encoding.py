@@ -122,7 +122,8 @@ class EncodedRows(NamedTuple):
         """Some of the rows."""
         if mask.all():
             return self
-        return EncodedRows(*(None if part is None else part[mask] for part in self))
+        parts: list[Any] = [None if part is None else part[mask] for part in self]
+        return EncodedRows(*parts)
 
 
 class RowEncoding(NamedTuple):
@@ -171,15 +172,11 @@ class RowEncoding(NamedTuple):
         else:
             values = as_text(values)
         parts = self.environment.parts(chunk, self.decimal)
-        weights = None
+        weights, required = None, {self.target: values, **parts}
         if self.weights is not None:
-            weights = pd.Series(as_numbers(chunk[self.weights], self.decimal), chunk.index)
+            weights = required[self.weights] = pd.Series(as_numbers(chunk[self.weights], self.decimal), chunk.index)
         faults, known = CellFaults(), np.ones(len(chunk), bool)
-        for name, part in {
-            self.target: values,
-            **parts,
-            **({} if weights is None else {self.weights: weights}),
-        }.items():
+        for name, part in required.items():
             missing = part.isna().to_numpy()
             faults = faults.merge(faults_of(name, chunk[name], missing))
             known &= ~missing

@@ -147,8 +147,8 @@ def test_chunks_of_another_form_are_refused(plants):
         HeteroRegressor().fit_chunks(3)
     with pytest.raises(ValueError, match=r"chunks must be an iterable of .* got int"):
         HeteroSplineRegressor().fit_chunks(3)
-    with pytest.raises(ValueError, match=r"each be \(X, y\) or \(X, y, environments\), got 4 entries as chunk 0"):
-        HeteroSplineRegressor().fit_chunks([(x, y, None, y)])
+    with pytest.raises(ValueError, match=r"each be \(X, y\) or .*sample_weight\), got 5 entries as chunk 0"):
+        HeteroSplineRegressor().fit_chunks([(x, y, None, None, y)])
 
 
 def test_estimators_say_how_often_they_read(plants):

@@ -118,7 +118,7 @@ def fit_linear(
         own, narrow = narrowed(settings, table, kept, before, after)
         found = _searched(own, narrow, [Coordinates("features", np.eye(len(kept)))], lambda _: some, progress)
         found = widened(found, table, kept, systems[0], settings.groups)
-    return explained_elsewhere(found, evidence_in(found.coordinates), settings.groups)
+    return explained_elsewhere(found, evidence_in, settings.groups)
 
 
 def _searched(

@@ -12,7 +12,7 @@ What few rows explain of themselves is mostly chance. With fewer than `FEW` rows
 those of environments that were held out; of a single environment, those that are left when degrees of freedom count.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
@@ -124,7 +124,9 @@ def widened(
     )
 
 
-def explained_elsewhere(found: TableFindings, evidence: Evidence, groups: Sequence[Any] | None) -> TableFindings:
+def explained_elsewhere(
+    found: TableFindings, evidence_in: Callable[[Coordinates], Evidence], groups: Sequence[Any] | None
+) -> TableFindings:
     """The findings with explained shares that are not those of the rows that were fitted, if these are few.
 
     Where some features were searched only, they are ranked anew without the environment that is held out: in place of
@@ -132,15 +134,24 @@ def explained_elsewhere(found: TableFindings, evidence: Evidence, groups: Sequen
 
     Args:
         found: about a table.
-        evidence: the table, in the coordinates that were used.
+        evidence_in: system -> what the table says in its coordinates.
         groups: one label for each feature; None: one by one.
     """
+    system = found.coordinates
+    evidence = evidence_in(system)
     rows, usable = evidence.counts.sum(), np.ones(evidence.dimension, bool)
     usable[: len(found.dropped)] &= ~found.dropped[: evidence.dimension]
     if rows >= FEW * evidence.dimension:
         return found
+
     several, some = len(evidence.counts) > 1, np.argsort(-evidence.counts, kind="stable")[:HELD_OUT]
     most = _most_searched(evidence)
+
+    def held_out(columns: np.ndarray) -> np.ndarray:
+        if most is None or not len(columns):
+            return evidence.held_out(columns)
+        return evidence_in(Coordinates("strongest", system.directions[:, columns])).held_out(np.arange(len(columns)))
+
     if not several:
         left = rows - 1 - (found.selected.sum() if most is None else evidence.dimension), rows - 1 - evidence.dimension
         shares = [
@@ -148,12 +159,16 @@ def explained_elsewhere(found: TableFindings, evidence: Evidence, groups: Sequen
             for share, spare in zip((found.explained, found.explained_by_all), left, strict=True)
         ]
     elif most is None:
-        shares = [_share(evidence, some, [np.flatnonzero(columns)] * len(some)) for columns in (found.selected, usable)]
+        shares = [
+            _share(evidence, held_out, some, [np.flatnonzero(columns)] * len(some))
+            for columns in (found.selected, usable)
+        ]
     else:
-        others = [np.delete(np.arange(len(evidence.counts)), held_out) for held_out in some]
+        others = [np.delete(np.arange(len(evidence.counts)), one) for one in some]
         shares = [
             _share(
                 evidence,
+                held_out,
                 some,
                 [_strongest(evidence, groups, np.where(usable, 0.0, -np.inf), size, own) for own in others],
             )
@@ -170,12 +185,16 @@ def explained_elsewhere(found: TableFindings, evidence: Evidence, groups: Sequen
     )
 
 
-def _share(evidence: Evidence, held_out: np.ndarray, columns: Sequence[np.ndarray]) -> float:
+def _share(
+    evidence: Evidence,
+    losses: Callable[[np.ndarray], np.ndarray],
+    held_out: np.ndarray,
+    columns: Sequence[np.ndarray],
+) -> float:
     """The share of the likelihood that these columns explain where they were not fitted, one set for each of these."""
-    known: dict[bytes, np.ndarray] = {}
-    for own in columns:
-        known.setdefault(own.tobytes(), evidence.held_out(own))
-    gains = np.array([known[own.tobytes()][number] for own, number in zip(columns, held_out, strict=True)])
+    known = {own.tobytes(): own for own in columns}
+    found = {key: losses(own) for key, own in known.items()}
+    gains = np.array([found[own.tobytes()][number] for own, number in zip(columns, held_out, strict=True)])
     scale = 1 if isinstance(evidence, SquaredEvidence) else 2  # twice the logistic loss is the deviance
     gains -= evidence.held_out(np.arange(0))[held_out]
     return float(-np.expm1(scale * np.average(gains, weights=evidence.counts[held_out])))

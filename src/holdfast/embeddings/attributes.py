@@ -194,7 +194,8 @@ def _centres_apart(scores: np.ndarray, smallest: float) -> tuple[np.ndarray, np.
     count = max(1, min(MOST_GROUPS, len(np.unique(scores, axis=0)), int(len(scores) / smallest)))
     identity = np.eye(scores.shape[1])
     least = NO_SPREAD * max(scores.var(), NO_SPREAD) * identity
-    units, starts, settled = identity, "k-means++", False
+    starts: str | np.ndarray = "k-means++"
+    units, settled = identity, False
     while True:
         points = scores @ units
         with threadpool_limits(1):  # sums in one order, and no waiting for cores that others use

@@ -135,9 +135,9 @@ def joint_groups(scores: np.ndarray) -> ScoreGroups:
         |m_a - m_b|^2 > 12 (v_a + v_b) / 2,    v: variances along the line between the centres m.
 
     The two halves of a uniform law have exactly 12 and those of a normal or an exponential one less, so these stay
-    together; and sizes do not matter, so that rare values are groups as well. Along scores in which no groups are apart,
-    the continuous ones, each group is cut into 4 of equally many rows. No group has fewer than 30 rows or 1 % of them
-    (of 20,000 rows at random, which decide if there are more).
+    together; and sizes do not matter, so that rare values are groups as well. Along scores in which no groups are
+    apart, the continuous ones, each group is cut into 4 of equally many rows. No group has fewer than 30 rows or 1 % of
+    them (of 20,000 rows at random, which decide if there are more).
 
     Args:
         scores: (rows, scores), in the rotation of `bimodal_rotation`.

@@ -212,6 +212,9 @@ def _centres_apart(scores: np.ndarray, smallest: float) -> tuple[np.ndarray, np.
         if joined:
             means[one] = np.average(means[[one, other]], axis=0, weights=counts[[one, other]])
             means, count = np.delete(means, other, axis=0), count - 1
+        if means.shape == (2, 1):  # the best of all cuts, which k-means only comes near
+            upper = scores[:, 0] > two_means(scores[:, 0]).threshold
+            means = np.array([scores[~upper].mean(0), scores[upper].mean(0)])
         units = np.linalg.inv(np.linalg.cholesky(residuals.T @ residuals / len(scores) + least)).T
         starts, settled = means @ units, not joined
 

@@ -7,7 +7,7 @@ from scipy.stats import f as f_distribution
 
 from holdfast.core.class_moments import add_class_moments, class_statistics, collect_class_moments
 from holdfast.core.grouping import Grouping
-from holdfast.embeddings import compare_invariance, discover, find_variation
+from holdfast.embeddings import compare_invariance, discover, find_variation, group_scores
 from holdfast.embeddings.invariance import equal_environment_effects
 from holdfast.embeddings.variation import component_statistics, principal_components
 
@@ -132,15 +132,16 @@ def test_two_shortcuts_in_three_environments():
         assert np.maximum(agreement, 1 - agreement).max() > 0.99
 
 
-def test_groups_are_those_of_each_score_and_none_where_nothing_varies():
+def test_groups_are_those_of_the_score_and_one_where_nothing_varies():
     random = np.random.default_rng(4)
     _, label, colour, environment = _shortcut(random, 3000, (0.6, 0.95))
     found = discover(_embedded(random, label, colour), label, environment)
     assert found.count == 1
-    assert np.array_equal(found.groups(), found.attributes)
-    assert np.bincount(found.groups(3)[:, 0]).tolist() == [1000, 1000, 1000]
+    assert np.array_equal(found.groups()[:, None], found.attributes)
+    assert np.bincount(group_scores(found.scores[:, 0], 3)).tolist() == [1000, 1000, 1000]
     none = discover(random.standard_normal((200, 3)), np.arange(200) % 2, np.arange(200) // 100)
-    assert none.groups().shape == none.attributes.shape == (200, 0)
+    assert none.attributes.shape == (200, 0)
+    assert none.groups().tolist() == none.groups(np.ones((200, 3))).tolist() == [0] * 200
 
 
 def test_what_is_not_a_shortcut_is_said():

@@ -10,7 +10,7 @@ from scipy.stats import binom, rankdata
 
 from holdfast.datasets import DigitImages, bundled_digits, coloured_digits
 from holdfast.embeddings import balance_rows
-from holdfast.torch import TrainingOptions, balance, discover, draw_sheet, train_balanced, write_sheet
+from holdfast.torch import LayerReader, TrainingOptions, balance, discover, draw_sheet, train_balanced, write_sheet
 from holdfast.torch.training import TrainingRows, train_weighted, weighted_score
 
 LAYER = "2"
@@ -50,6 +50,16 @@ def test_the_colour_is_found(coloured):
     agreement = np.mean(found.attributes[:, 0] == rows.attribute)
     assert found.count == 1
     assert max(agreement, 1 - agreement) >= 0.99
+
+
+def test_groups_of_features_are_those_of_their_rows_whatever_the_batches(coloured):
+    rows, network, data, found = coloured
+    features = np.concatenate([batch.features for batch in LayerReader(network, LAYER, batch_size=100).read(data)])
+    assert np.array_equal(found.groups(features), found.groups())
+    assert np.allclose(found.score(features), found.scores, atol=1e-6)
+    again = discover(network, data, layer=LAYER, environments=rows.environments, batch_size=100)
+    assert np.array_equal(again.groups(), found.groups())
+    assert np.array_equal(balance(found, groups=2).groups, balance(found).groups)
 
 
 def test_weights_make_the_colour_independent_of_the_label(coloured):

@@ -1,6 +1,8 @@
 from .attributes import Cut as Cut
+from .attributes import ScoreGroups as ScoreGroups
 from .attributes import bimodal_rotation as bimodal_rotation
 from .attributes import group_scores as group_scores
+from .attributes import joint_groups as joint_groups
 from .attributes import two_means as two_means
 from .balancing import RowBalance as RowBalance
 from .balancing import attribute_offsets as attribute_offsets

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from holdfast.core.grouping import Grouping, group_rows
 from holdfast.core.progress import counted
 from holdfast.core.validation import require
-from holdfast.embeddings.attributes import Cut, bimodal_rotation, group_scores, two_means
+from holdfast.embeddings.attributes import Cut, ScoreGroups, bimodal_rotation, joint_groups, two_means
 from holdfast.embeddings.invariance import InvarianceTests, compare_invariance
 from holdfast.embeddings.variation import LEVEL, Variation, embedding_moments, find_variation, target_units
 from holdfast.estimators.search.class_means import widest_share
@@ -181,14 +181,18 @@ class Discovery:
         return tuple(two_means(column) for column in self.scores.T)
 
     @cached_property
-    def attributes(self) -> np.ndarray:
-        """(rows, attributes): the group of each score, two by the best cut, or four if it is continuous."""
-        return self.groups()
+    def joint(self) -> ScoreGroups:
+        """The groups of all scores together."""
+        return joint_groups(self.scores)
 
-    def groups(self, count: int | None = None) -> np.ndarray:
-        """(rows, attributes): the group of each score; by default their number is chosen for each, see `attributes`."""
-        columns = [group_scores(column, count) for column in self.scores.T]
-        return np.array(columns, int).reshape(self.count, len(self.scores)).T
+    @cached_property
+    def attributes(self) -> np.ndarray:
+        """(rows, attributes): the groups, as a column for each attribute if they are all combinations of several."""
+        return self.joint.values[self.groups()]
+
+    def groups(self, features: ArrayLike | None = None) -> np.ndarray:
+        """(rows,): the group of each row, by all scores together (`joint_groups`); other rows by their features."""
+        return self.joint.of(self.scores if features is None else self.score(features))
 
     @property
     def is_binary(self) -> tuple[bool, ...]:
@@ -202,7 +206,11 @@ class Discovery:
 
     def score(self, features: ArrayLike) -> np.ndarray:
         """(rows, attributes): the scores of other rows of the same embedding."""
-        return (np.asarray(features, float) - self.centre) @ self.loadings
+        rows = np.asarray(features, float)
+        contract = f"features must be finite numbers of the shape (rows, {len(self.centre)})"
+        require(rows.ndim == 2 and rows.shape[1] == len(self.centre), contract, f"the shape {rows.shape}")
+        require(bool(np.isfinite(rows).all()), contract, "others")
+        return (rows - self.centre) @ self.loadings
 
     def shares(self, attribute: int = 0) -> np.ndarray:
         """(environments, classes): the share of rows above the best cut; of a continuous target, by halves of it."""

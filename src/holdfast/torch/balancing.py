@@ -11,6 +11,7 @@ from torch.utils.data import WeightedRandomSampler
 
 from holdfast.core.grouping import group_rows
 from holdfast.core.validation import COUNT, require
+from holdfast.embeddings.attributes import group_scores
 from holdfast.embeddings.balancing import (
     BINS,
     Independence,
@@ -87,7 +88,7 @@ def balance(
         distribution: equal: all groups of label and attributes count the same; product: labels and attributes stay as
             frequent as they are.
         independence: of all attributes together, or of each.
-        groups: how many groups a score is cut into; None: 2, or 4 if it is continuous.
+        groups: how many groups each score is cut into by itself; None: the groups of all scores together.
         bins: of a continuous target.
 
     Example:
@@ -104,7 +105,10 @@ def balance(
     require(discovery.count > 0, "discovery must hold a direction that varies", f"none. {discovery.sentences[0]}")
     settings: dict[str, Any] = {"distribution": distribution, "independence": independence}
     own_bins = None if discovery.classes else bins
-    return _as_tensors(balance_rows(discovery.targets, discovery.groups(groups), bins=own_bins, **settings))
+    attributes = discovery.attributes
+    if groups is not None:
+        attributes = np.column_stack([group_scores(column, groups) for column in discovery.scores.T])
+    return _as_tensors(balance_rows(discovery.targets, attributes, bins=own_bins, **settings))
 
 
 def _as_tensors(rows: RowBalance) -> Balance:

@@ -58,7 +58,7 @@ def write_sheet(discovery: Discovery, rows: Any, path: str | Path, *, title: str
     names = _class_names(discovery)
     attributes = []
     for number, (cut, is_binary) in enumerate(zip(discovery.cuts, discovery.is_binary, strict=True)):
-        kind = ": two groups." if is_binary else ", as of a continuous attribute."
+        kind = ": two groups." if is_binary else ", too little for two groups of similar size."
         table = [
             (str(label), list(zip(names, ["" if np.isnan(share) else f"{share:.1%}" for share in own], strict=True)))
             for label, own in zip(discovery.grouping.labels, discovery.shares(number), strict=True)

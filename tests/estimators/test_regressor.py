@@ -133,7 +133,7 @@ def test_environments_that_do_not_differ_are_called_so():
     x, y, _ = _small(follower=(0.8, 0.8, 0.8))
     model = HeteroRegressor().fit(x, y, environments=np.random.default_rng(2).integers(0, 4, len(y)))
     assert model.findings_.pooled_equality > 0.001
-    assert any("The search found no effect that varies" in note for note in model.notes_)
+    assert any("Among the features used, the search found no effect that varies" in note for note in model.notes_)
 
 
 def test_no_invariant_signal_is_not_pretended():

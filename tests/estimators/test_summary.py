@@ -122,7 +122,7 @@ def test_advice_says_what_to_rely_on_what_is_dangerous_and_what_it_costs():
     assert model.relations_["verdict"].tolist() == ["holds", "dangerous", "holds"]
     # the noise holds as well, but its effect is nothing to rely on
     assert rely.startswith("Rely on dose: the relation holds in these environments")
-    assert danger.startswith("Dangerous: marker. If its relation to height moves as far as it may")
+    assert danger.startswith("Dangerous: marker. If its relation to height moves by 2.5 standard deviations")
     assert f"grows by {row['danger']:.0%}, and by {row['reliance']:.0%} if it breaks" in danger
     assert f"leaving it out raises it by {row['price']:.0%} in this table" in danger
     assert ask.startswith("Could marker be recorded after height")

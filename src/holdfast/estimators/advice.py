@@ -44,7 +44,7 @@ def _rely(f: TableFindings) -> str:
     alone = f.table.compared != "effect"
     if holds.any():
         meaning = (
-            "twice their usual move between environments would leave more than half of each difference"
+            f"moves of {FAR:g} standard deviations would leave more than half of each difference"
             if alone
             else f"moves of {FAR:g} standard deviations between environments would raise the error by less than "
             f"{HARMLESS:.0%}"
@@ -53,7 +53,8 @@ def _rely(f: TableFindings) -> str:
         return f"Rely on {listed(names, holds)}: the {words} in these environments ({meaning}, with 95 % confidence)."
     if (unknown := verdict == "cannot be told").any():
         shown = f.relations["detectable"].to_numpy()
-        best = int(np.argmin(np.where(unknown & np.isfinite(shown), shown, np.inf)))
+        sizes = np.nan_to_num(np.abs(f.relations["effect"].to_numpy() / f.relations["effect_error"].to_numpy()))
+        best = int(np.argmax(np.where(unknown & np.isfinite(shown), sizes, -1.0)))
         power = (
             f" Of {names[best]} they would show a standard deviation of {shown[best]:.2g} between environments, with "
             "80 % power."
@@ -64,7 +65,8 @@ def _rely(f: TableFindings) -> str:
             f"No clear {f.table.compared} could be shown to hold: {f.counts.sum():,.0f} rows in {len(f.counts)} "
             f"environments are too few to tell.{power}"
         )
-    return f"No clear {f.table.compared} holds in all environments: each differs by more than sampling error."
+    varying = listed(names, effective & (verdict != "holds"))
+    return f"No clear {f.table.compared} holds in all environments: {varying} differs by more than sampling error."
 
 
 def _danger(f: TableFindings) -> Iterator[str]:
@@ -83,7 +85,8 @@ def _danger(f: TableFindings) -> Iterator[str]:
     dropped = f.dropped[f.relations.index.get_loc(dangerous.index[0])]
     price = f"{'it is left out, which' if dropped else 'leaving it out'} raises it by {first['price']:.0%}"
     yield (
-        f"Dangerous: {dangerous.index[0]}. If its relation to {f.table.response} moves as far as it may, the error of "
+        f"Dangerous: {dangerous.index[0]}. If its relation to {f.table.response} moves by {FAR:g} standard deviations "
+        "between environments, the squared error of "
         f"a fit of all features grows by {first['danger']:.0%}, and by {first['reliance']:.0%} if it breaks; {price} "
         f"in this table.{others}"
     )
@@ -122,7 +125,7 @@ def _about_prediction(f: TableFindings) -> Iterator[str]:
         chosen = listed(names, f.selected) if f.selected.any() else "none"
         yield (
             f"Selected, as having equal effects together: {chosen}. They explain {f.explained:.0%} of "
-            f"{f.table.response}, all features {f.explained_by_all:.0%}."
+            f"{f.table.response}, all {'other ' if f.dropped.any() else ''}features {f.explained_by_all:.0%}."
         )
     yield from pooling_sentences(f.pooling, f.chosen)
 
@@ -142,18 +145,23 @@ def pooling_sentences(pooling: Pooling, chosen: bool) -> Iterator[str]:
     if not chosen:
         yield f"pooling={a:g} was requested: coefficients are {1 - a:.0%} strict and {a:.0%} pooled."
     elif varying == 0:
-        yield "The search found no effect that varies, so the prediction is the pooled fit (pooling = 1)."
+        yield "Among the features used, the search found no effect that varies: they are all used (pooling = 1)."
     elif a == 0 and share >= 1:
         yield (
-            "In held-out environments the selected features predict at least as well as all features, so only they "
-            "are used (pooling = 0)."
+            "In held-out environments the selected features predict at least as well as all features: only the "
+            "selected ones are used (pooling = 0)."
         )
     else:
-        part = "only they are used" if a == 0 else f"{a:.0%} of each coefficient comes from the fit of all features"
+        part = (
+            "only the selected ones are used"
+            if a == 0
+            else f"{a:.0%} of each coefficient comes from the fit of all features"
+        )
         strict = "" if a == 0 else " pooling=0 uses the selected features alone."
         yield (
-            f"In held-out environments the selected features explain {share:.0%} of what all features explain, and "
-            f"the effects of {varying:.0%} of the features vary: {part} (pooling = {a:.2f}).{strict}"
+            f"In held-out environments the selected features bring {share:.0%} of the fall of the log error that all "
+            f"features bring, and the effects of {varying:.0%} of the features vary: {part} (pooling = {a:.2g})."
+            f"{strict}"
         )
 
 
@@ -161,7 +169,7 @@ def _about_levels(f: TableFindings) -> Iterator[str]:
     """Whether the response differs in a way that no effect explains."""
     if len(f.counts) == 1 or f.table.compared != "effect":
         return
-    errors = np.abs(f.levels) * np.sqrt(f.counts / max(1 - f.explained, 1e-12))
+    errors = np.abs(f.levels) * np.sqrt(f.counts / max(1 - f.explained_by_fit, 1e-12))
     if errors.max() > CLEAR_LEVEL and np.ptp(f.levels) > SMALL_LEVEL:
         high, low = (str(f.table.labels[int(index)]) for index in (np.argmin(f.levels), np.argmax(f.levels)))
         own = (
@@ -171,7 +179,7 @@ def _about_levels(f: TableFindings) -> Iterator[str]:
         )
         yield (
             f"The level of {f.table.response} differs between environments: mean errors are {np.ptp(f.levels):.2g} "
-            f"standard deviations apart from {low} to {high}. No selected feature explains this, and a new "
+            f"standard deviations apart from {low} to {high}. No feature used explains this, and a new "
             f"environment will have its own level.{own}"
         )
 

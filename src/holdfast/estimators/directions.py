@@ -146,14 +146,19 @@ def regret(table: WithinEnvironments) -> np.ndarray:
     return excess[0] - excess[1:]
 
 
-def suspects_of(table: WithinEnvironments, ranking: np.ndarray) -> list[int]:
-    """The features without which the effects of all others are equal; none if half of them do not suffice."""
+def suspects_of(table: WithinEnvironments, ranking: np.ndarray) -> tuple[list[int], bool]:
+    """The features without which the effects of all others are equal, and whether all effects differ to begin with.
+
+    If they do not, there is still one feature that adds most to what little they differ. There are none if half of the
+    features, one at least, do not suffice.
+    """
     features = table.covariance.shape[-1] - 1
     if table.precision is None:
-        return []
+        return [], False
     inside, precision = np.arange(features), table.precision
     found: list[int] = []
     statistic, degrees = differences(table, precision, inside)
+    differ = bool(chdtrc(degrees, statistic) <= EQUAL)
     while len(inside) > 1 and len(found) < max(features // 2, 1):
         tried = [int(np.flatnonzero(inside == one)[0]) for one in ranking if one in inside][:CANDIDATES]
         smaller = [(place, without(precision, place)) for place in tried]
@@ -167,8 +172,8 @@ def suspects_of(table: WithinEnvironments, ranking: np.ndarray) -> list[int]:
         inside = np.delete(inside, place)
         statistic, degrees = results[best]
         if chdtrc(degrees, statistic) > EQUAL:
-            return found
-    return []
+            return found, differ
+    return [], differ
 
 
 def without(precision: np.ndarray, gone: int) -> np.ndarray:

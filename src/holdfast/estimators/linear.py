@@ -189,7 +189,7 @@ def _described(
         declared=before | after,
         dropped=dropped,
         groups=() if settings.groups is None else list(settings.groups),
-        levels=evidence.slopes(strict).intercept / evidence.response_scale,
+        levels=evidence.slopes(blended).intercept / evidence.response_scale,
         equality=selection.test.significance,
         pooled_equality=selection.pooled_test.significance,
     )

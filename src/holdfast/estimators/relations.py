@@ -13,7 +13,7 @@ sampling error, w the pooled fit and r its errors, a move of d = -sign(reverse_j
 
     reverse_loss_j = ((w_j d)^2 Var(y) - 2 w_j d Cov(r, y)) / Var(r)    relative to the error within environments.
 
-`docs/tabular.md` has how often the ranking and the verdicts are right.
+`docs/statistics.md` has how often the ranking and the verdicts are right.
 """
 
 from typing import NamedTuple
@@ -53,7 +53,9 @@ class Relations(NamedTuple):
         own: its effects in each environment, given those.
         forward: the analysis of its effects on the response.
         reverse: that of its slopes on the response, given all other features.
-        detectable: the standard deviation of its effect between environments that this table would have shown.
+        after: whether it was declared to come after the response.
+        detectable: the standard deviation between environments that this table would have shown: of its effect, or of
+            its slope if it comes after the response.
         reliance: relative loss of the pooled fit if the feature loses its relation, as by a permutation of its rows.
         forward_loss: relative loss of the pooled fit if its effect moves by `FAR` standard deviations.
         reverse_loss: the same if the reverse slope moves towards zero, and beyond.
@@ -69,6 +71,7 @@ class Relations(NamedTuple):
     own: OwnEffects
     forward: RandomEffects
     reverse: RandomEffects
+    after: np.ndarray
     detectable: np.ndarray
     reliance: np.ndarray
     forward_loss: np.ndarray
@@ -84,7 +87,7 @@ class Relations(NamedTuple):
         several = np.where(self.reverse.measured > 1, 1.0, np.nan)
         return {
             "given": self.given,
-            "detectable": self.detectable * units,
+            "detectable": self.detectable * np.where(self.after, 1 / units, units),
             "reverse": self.reverse.mean / units,
             "reverse_between": self.reverse.between * several / units,
             "reverse_i_squared": self.reverse.i_squared * several,
@@ -132,7 +135,7 @@ def find_relations(evidence: Evidence, before: np.ndarray, after: np.ndarray, tr
     pooled, tests = _Pooled.of(moments, table), effect_tests(table)
     features = len(before)
     level = LEVEL / max(features, 1)
-    suspects = suspects_of(table, np.argsort(tests.given_all, kind="stable"))
+    suspects, differ = suspects_of(table, np.argsort(tests.given_all, kind="stable"))
 
     reverse = random_effects(*table.reverse)
     reverse_loss, reverse_most = (
@@ -146,7 +149,7 @@ def find_relations(evidence: Evidence, before: np.ndarray, after: np.ndarray, tr
     last = _judged(reverse_most < HARMLESS, turns & (reverse_loss > DANGEROUS), turns)
 
     kept = ~(dangerous | (after & (last != "holds")))
-    kept[suspects] = False
+    kept[suspects] &= not differ
     own = evidence.own_effects(kept)
     forward = random_effects(*own)
     forward_loss, forward_most = (
@@ -155,7 +158,7 @@ def find_relations(evidence: Evidence, before: np.ndarray, after: np.ndarray, tr
     )
     varies = forward.significance < level
     holds = (forward_most < HARMLESS) & ~varies
-    if not suspects:
+    if not (suspects and differ):
         varies &= tests.given_any < level
     first = _judged(holds, varies & (forward_loss > DANGEROUS), varies)
     if evidence.saturates:
@@ -167,6 +170,7 @@ def find_relations(evidence: Evidence, before: np.ndarray, after: np.ndarray, tr
         own,
         forward,
         reverse,
+        after,
         np.where(after, detectable_spread(table.reverse.errors, level), detectable_spread(own.errors, level)),
         pooled.reliance,
         forward_loss,
@@ -181,7 +185,7 @@ def find_relations(evidence: Evidence, before: np.ndarray, after: np.ndarray, tr
 
 def _judged(holds: np.ndarray, dangerous: np.ndarray, varies: np.ndarray) -> np.ndarray:
     """(features,), verdicts."""
-    return np.select([holds, dangerous, varies], ["holds", "dangerous", "varies"], "cannot be told")
+    return np.select([dangerous, holds, varies], ["dangerous", "holds", "varies"], "cannot be told")
 
 
 def _forward_loss(

@@ -36,8 +36,8 @@ LEGEND = {
     "I²": "I²: the share of its variation that sampling error does not explain",
     "reverse": "reverse: the slope of the feature on the response given the others, ± its standard deviation between "
     "environments",
-    "danger": f"danger: growth of the error of a fit of all features if the relation moves by {FAR:g} of these "
-    "standard deviations",
+    "danger": f"danger: growth of the squared error of a fit of all features if the relation moves by {FAR:g} standard "
+    "deviations between environments",
 }
 ALONE = {
     "effect": "effect: the log-odds that a feature by itself would have in one environment, from the difference "
@@ -90,11 +90,12 @@ class TableSummary:
         """What was fitted to how much, and what that explains."""
         found = self.findings
         count = found.relations["verdict"].value_counts()
+        others = "other " if found.dropped.any() else ""
         verdicts = ", ".join(f"{count[verdict]} {verdict}" for verdict in VERDICTS if verdict in count)
         return (
             f"{found.table.task.capitalize()} of {found.table.response}: {counted(round(found.counts.sum()), 'row')}, "
             f"{counted(len(found.counts), 'environment')}. {counted(len(found.relations), 'feature')}: {verdicts}. "
-            f"Explained: {found.explained_by_fit:.1%}, by all features {found.explained_by_all:.1%}."
+            f"Explained: {found.explained_by_fit:.1%}, by all {others}features {found.explained_by_all:.1%}."
         )
 
     @property

@@ -86,11 +86,12 @@ def select(
     points: list[tuple[LinearModel, np.ndarray | None]] = [(pooled, None), (exact.start, None)]
     if evidence.information(pooled) < LEAST_INFORMATION:
         del points[0]
-    reports = iter(stages(progress, [4, 1, *[1] * ROUNDS]))
+    *reports, ending = stages(progress, [4, 1, *[1] * ROUNDS])
+    waiting = iter(reports)
     while points and len(exact.seen) < ROUNDS:
         point, members = points.pop(0)
         nearby = evidence.near(point)
-        found = _best_near(nearby, groups, significance, members, eliminate and members is None, next(reports))
+        found = _best_near(nearby, groups, significance, members, eliminate and members is None, next(waiting))
         if found.tobytes() not in exact.seen:
             exact.examine(found, point)
             fitted = evidence.solve(np.flatnonzero(groups.features(found)))
@@ -100,6 +101,7 @@ def select(
                 exact.settle(found)
         if nearby is evidence:
             break
+    ending(1, 1)
     if not exact.stable:
         exact.settle(np.zeros(groups.count, bool))
     best = min(exact.stable, key=lambda entry: entry.criterion)

@@ -139,7 +139,9 @@ def test_advice_takes_the_options_of_a_fit_and_speaks_of_them(plants, capsys):
     assert any("say --after " in each for each in advice)
     assert main([*command, "--format", "json", "--tolerance", "3"]) == 0
     said = json.loads(capsys.readouterr().out)["advice"]
-    assert "Among the features used, the search found no effect that varies: they are all used (pooling = 1)." in said, said
+    assert any("the search found no effect that varies: they are all used (pooling = 1)." in each for each in said), (
+        said
+    )
 
 
 def test_what_comes_after_the_target_is_left_out_and_a_category_is_one_column(plants, tmp_path, capsys):

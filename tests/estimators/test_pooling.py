@@ -66,7 +66,7 @@ def test_where_environments_are_nearly_alike_the_pooled_fit_predicts(alike):
     assert model.pooling_ > 0.8
     np.testing.assert_array_equal(model.invariant_, strict.invariant_)
     np.testing.assert_array_equal(strict.coef_, strict.strict_coef_)
-    assert any(f"pooling = {model.pooling_:.2f}" in sentence for sentence in model.notes_)
+    assert any(f"pooling = {model.pooling_:.2g}" in sentence for sentence in model.notes_)
 
 
 def test_a_consequence_of_the_response_stays_out():
@@ -74,7 +74,7 @@ def test_a_consequence_of_the_response_stays_out():
     model = HeteroRegressor().fit(x, y, environments=codes)
     assert model.pooling_ == 0
     assert model.coef_[2] == 0
-    assert any("only they are used (pooling = 0" in sentence for sentence in model.notes_)
+    assert any("only the selected ones are used (pooling = 0)" in sentence for sentence in model.notes_)
     classes = HeteroClassifier().fit(x, y > 0, environments=codes)
     assert classes.pooling_ == 0
     assert classes.coef_[0, 2] == 0
@@ -126,7 +126,7 @@ def test_where_nothing_varies_all_features_are_used():
     assert not model.findings_.varies.any()
     assert model.pooling_ == 1
     np.testing.assert_array_equal(model.coef_, model.pooled_coef_)
-    assert any("so the prediction is the pooled fit" in note for note in model.notes_)
+    assert any("they are all used (pooling = 1)" in note for note in model.notes_)
     classes = HeteroClassifier().fit(x, y > 0, environments=codes)
     assert classes.pooling_ == 1
     np.testing.assert_array_equal(classes.coef_, classes.pooled_coef_)

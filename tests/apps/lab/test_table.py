@@ -163,7 +163,7 @@ def test_sentences_are_those_of_the_library(gardens, on_disk):
     assert question.endswith("say that it was recorded before the target.")
     *meanings, legend = gardens["fit"]["notes"][:4]
     assert meanings == [f"{verdict}: {VERDICTS[verdict]}" for verdict in ("dangerous", "cannot be told", "holds")]
-    assert "danger: growth of the error" in legend
+    assert "danger: growth of the squared error" in legend
     assert gardens["fit"]["notes"][4:] == list(model.notes)
     assert gardens["summary"].startswith(estimator.summary().headline)
     assert all(each["reason"] == VERDICTS[each["verdict"]] for each in gardens["fit"]["features"])

